@@ -18,7 +18,7 @@ from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInW
 from corpid.flows.notifications import Notice
 from corpid.rules.authentication.records import NewLink
 from corpid.rules.directory.approvals import LIFETIME_SECONDS
-from corpid.rules.directory.change_texts import OPERATOR, RequestNames, name_actor, summarise_changes
+from corpid.rules.directory.change_texts import OPERATOR, RequestNames, name_actor, title_changes
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, User
 from corpid.texts import phrase
 from tests.contexts import context
@@ -155,7 +155,7 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
     )
     asked = RequestInWords(
         record=record,
-        change=summarise_changes(record.changes, names),
+        change=title_changes(record.changes, names),
         requester=name_actor(record.requester, names.people),
     )
     many = [

@@ -127,7 +127,7 @@ async def test_a_request_is_told_to_those_who_may_approve_it_and_its_decision_to
     process = await begun(made, approvals="all")
     request = await ask(made, given(role("mira")))
     [sent] = await process.sent(later=1)
-    asked = f"mira may act as Maker at Permits for {NAME} with no end date."
+    asked = "Give access to mira: Maker at Permits"
     assert (sent.to, sent.subject) == ("adam@harbour.example", f"Request at {NAME}: {asked}")
     assert f"Requested change: {asked} Requested by: olivia Reason: New colleague" in sent.text
     assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in sent.text
@@ -171,7 +171,7 @@ async def test_several_requests_are_one_email_that_leads_to_each(made: World) ->
     [sent] = await process.sent(later=1)
     assert sent.subject == f"2 requests at {NAME} need your decision"
     for name, request in zip(("Maker", "Checker"), requests, strict=True):
-        assert f"Requested change: mira may act as {name} at Permits" in sent.text
+        assert f"Requested change: Give access to mira: {name} at Permits" in sent.text
         assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in sent.text
     assert f"{BASE}{MANAGE_PATH}/requests?of={HARBOUR}\n" in sent.text
 

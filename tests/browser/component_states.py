@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 NOW: Final = datetime(2026, 11, 30, 9, 30, tzinfo=UTC)
 LONG: Final = "Maria Magdalena van der Bergh-Oosterhuizen"
 _UP: Final = Link(url="/manage/people", text=phrase("People"))
-_KEEP: Final = Link(url="/manage/people", text=phrase("Keep access"))
+_KEEP: Final = Link(url="/manage/people", text=phrase("Cancel"))
 
 
 def _rows() -> tuple[tuple[object, ...], ...]:
@@ -113,6 +113,7 @@ LIST: Final = Table(
     selection=Selection(
         action="/manage/people/selected",
         buttons=(("give", phrase("Give access")), ("suspend", phrase("Suspend")), ("end", phrase("End memberships"))),
+        total=1005,
         everything=counted(1005, "Select all {count} in this list", "Select all {count} in this list, not only on this page"),
     ),
     pager=Pager(
@@ -334,9 +335,9 @@ CHANGES: Final = LinkList(
 GALLERY: Final = Page(
     frame=framed("people", up=_UP),
     heading=phrase("People"),
-    main_action=Link(url="/manage/invite", text=phrase("Invite a person")),
-    saved=phrase("The memberships have been suspended."),
-    undo=ButtonForm(action="/manage/undo", fields=(("undone", "1"),), about=phrase("{person}: membership", person=LONG)),
+    main_action=Link(url="/manage/invite", text=phrase("Invite people")),
+    saved=counted(1, "{count} person suspended: {who}", "{count} people suspended: {who}", who=LONG),
+    undo=ButtonForm(action="/manage/undo", fields=(("undone", "1"),)),
     notes=(phrase("You have signed in again. Nothing has changed yet: continue here."),),
     parts=(
         LetterHead(name="Harbour Logistics Pte. Ltd.", number=phrase("{name}", name="UEN 200012345A"), as_of=phrase("{name}", name="2026-11-30")),

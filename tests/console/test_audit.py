@@ -15,7 +15,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import Change, Membership, User
-from tests.administration.scene import HARBOUR, NAME, ask, given, peopled, role
+from tests.administration.scene import HARBOUR, ask, given, peopled, role
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, demoted, go, in_console, send
 from tests.sign_in.world import new_world, shown_again
 
@@ -63,8 +63,8 @@ async def test_a_request_names_what_is_asked_for_whom_and_links_to_it() -> None:
         await ask(made, Change(None, added), unique="2")
         browser = await in_console(made, "auditor", "audit?action=approval.request")
         text = browser.page.text
-        assert f"A change was requested: mira may act as Maker at Permits for {NAME}" in text
-        assert "A change was requested: (invited) noor@harbour.example (Noor) is invited to the organisation." in text
+        assert "A change was requested: Give access to mira : Maker at Permits" in text  # a link ends before the colon
+        assert "A change was requested: Invite (invited) noor@harbour.example (Noor)" in text
         assert {"/console/people/id-mira", f"/console/entities/{HARBOUR}"} <= {
             target for target, _ in browser.page.links
         }

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
 
 REVIEW = "access-review"
+WITHOUT = f"{REVIEW}?access=none"
+"""the list of those without access"""
 CHANGED = "access has changed since you looked. Check it again"
 
 
@@ -61,8 +63,11 @@ async def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do_in
     assert "A review has been due since" in browser.page.text
     assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme" in browser.page.text
     assert "Permit Year: 2026" in browser.page.text
-    assert "nadia (Nadia Rahman) has no access yet." in browser.page.text
     assert "alice (Alice Tan) is an owner" in browser.page.text
+    assert "nadia" not in browser.page.text
+    await follow(browser, "Without access")
+    assert "nadia (Nadia Rahman) has no access yet." in browser.page.text
+    assert "marcus" not in browser.page.text
 
 
 async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> None:
@@ -73,6 +78,7 @@ async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> No
     await follow(browser, "Access review")
     assert not selectable(browser)
     await follow(browser, "Begin the review")
+    await follow(browser, "Without access")
     await keep(made, browser, seen(browser, "marcus"))
     await go(made, browser)
     assert "The access review is in progress: 1 of 3 people reviewed." in browser.page.text
@@ -87,6 +93,7 @@ async def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is
     assert "The access stays as shown." in browser.page.text
     assert "1 of 3 people reviewed" in browser.page.text
     assert "Sign off" not in browser.page.text
+    await follow(browser, "Without access")
     await browser.fill_and_submit(**seen(browser, "marcus"), **seen(browser, "nadia"))
     assert "Everybody has been reviewed." in browser.page.text
     await follow(browser, "Sign off")
@@ -99,14 +106,15 @@ async def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is
 
 async def test_a_change_between_what_was_shown_and_the_decision_keeps_nobody_and_is_marked(made: World) -> None:
     await staffed(made)
+    await made.write(checker(), checker("nadia"))
     await due(made)
     browser = await in_portal(made, REVIEW)
-    await made.write(checker())
+    await made.write(checker(role="Approver"))
     sent = await keep(made, browser, {**seen(browser, "marcus"), **seen(browser, "nadia")})
     sent = await shown_again(browser, sent)
     assert CHANGED in sent.text
     assert sent.text.count("Changed since you looked") == 1
-    assert "Checker" in sent.text
+    assert "Approver" in sent.text
     review, (_, kept) = await state(made)
     assert (review.began_at, kept) == (0, 0)
 
@@ -117,6 +125,8 @@ async def test_where_nobody_is_left_to_select_there_is_no_button(made: World) ->
     await colleague(made)
     await due(made)
     browser = await in_portal(made, REVIEW)
+    await keep(made, browser, dict.fromkeys(selectable(browser), "yes"))
+    await go(made, browser, WITHOUT)
     await keep(made, browser, dict.fromkeys(selectable(browser), "yes"))
     await go(made, browser, REVIEW)
     assert "This is you." in browser.page.text
@@ -158,7 +168,8 @@ async def test_an_end_that_needs_approval_becomes_a_request_with_a_reason(made: 
     await confirm(browser, reason="Left in March")
     assert "Your request has been sent." in browser.page.text
     assert len(await requests(made)) == 1
-    assert "Marcus Lee" in browser.page.text
+    await go(made, browser, WITHOUT)
+    assert "Removal requested" in browser.page.text
 
 
 async def test_a_review_is_not_signed_off_while_somebody_is_left(made: World) -> None:
@@ -166,7 +177,7 @@ async def test_a_review_is_not_signed_off_while_somebody_is_left(made: World) ->
     await due(made)
     browser = await in_portal(made, f"{REVIEW}/sign-off")
     assert "No review is in progress." in browser.page.text
-    await go(made, browser, REVIEW)
+    await go(made, browser, WITHOUT)
     token = form_of(browser, "form_token")
     await keep(made, browser, seen(browser, "marcus"))
     await go(made, browser, f"{REVIEW}/sign-off")
@@ -187,6 +198,8 @@ async def test_two_administrators_review_at_the_same_time_and_sign_off_once(made
     assert "This is you." in browser.page.text
     for each in (browser, other):
         assert (await keep(made, each, dict.fromkeys(selectable(each), "yes"))).status_code == 303
+    await go(made, browser, WITHOUT)
+    await keep(made, browser, dict.fromkeys(selectable(browser), "yes"))
     await go(made, browser, f"{REVIEW}/sign-off")
     await go(made, other, f"{REVIEW}/sign-off")
     assert "No review" not in other.page.text
@@ -227,7 +240,7 @@ async def test_a_sub_administrator_neither_sees_nor_changes_the_review(made: Wor
     await staffed(made)
     await colleague(made)
     await due(made)
-    browser = await in_portal(made, REVIEW, who="bob")
+    browser = await in_portal(made, WITHOUT, who="bob")
     fields = {**form_of(browser, "form_token"), **seen(browser, "marcus"), "decision": "keep"}
     await appoint(made, level="sub_administrator", who="bob")
     for page in (REVIEW, f"{REVIEW}/m-marcus/end", f"{REVIEW}/sign-off"):
@@ -240,29 +253,98 @@ async def test_a_sub_administrator_neither_sees_nor_changes_the_review(made: Wor
     assert (review.began_at, people, kept) == (0, 4, 0)
 
 
-async def test_the_list_goes_on_page_by_page(made: World) -> None:
+async def crowd(made: World, count: int) -> None:
     await staffed(made)
-    for number in range(50):
+    for number in range(count):
         await employed(made, f"p{number:02}", f"Person {number:02}")
     await due(made)
-    browser = await in_portal(made, REVIEW)
+
+
+async def test_the_list_goes_on_page_by_page_and_says_where_one_is(made: World) -> None:
+    """D83: by name."""
+    await crowd(made, 50)
+    browser = await in_portal(made, WITHOUT)
     assert len(selectable(browser)) == 40
+    assert "1–40 of 52" in browser.page.text  # noqa: RUF001
+    assert browser.page.text.index("Person 03") < browser.page.text.index("Person 21")
     await follow(browser, "Next page")
-    assert len(selectable(browser)) == 13
+    assert len(selectable(browser)) == 12
+    assert "41–52 of 52" in browser.page.text  # noqa: RUF001
     await browser.fill_and_submit("decision")
     assert "Select people first." in browser.page.text
-    assert len(selectable(browser)) == 13
+    assert len(selectable(browser)) == 12
+    await follow(browser, "Previous page")
+    assert "1–40 of 52" in browser.page.text  # noqa: RUF001
+
+
+async def test_each_decision_leads_back_to_the_place_in_the_list_where_it_was_made(made: World) -> None:
+    """docs/decisions/0022: kept, removed, or requested; a place past the end is the last page."""
+    await crowd(made, 50)
+    await made.write(*(checker(f"p{number:02}") for number in range(50)))
+    browser = await in_portal(made, f"{REVIEW}?q=Person")
+    await follow(browser, "Next page")
+    await browser.fill_and_submit(**seen(browser, "p41"), button="Keep access")
+    assert "41–49 of 49" in browser.page.text  # noqa: RUF001
+    await follow(browser, "Remove p42 (Person 42), Checker, Harbour permits")
+    await follow(browser, "Cancel")
+    assert "41–49 of 49" in browser.page.text  # noqa: RUF001
+    await browser.fill_and_submit(**seen(browser, "p42"), button="Remove roles")
+    await browser.fill_and_submit("confirmed")
+    assert "lost access" in browser.page.text
+    assert "41–48 of 48" in browser.page.text  # noqa: RUF001
+    assert browser.url.startswith(f"{made.base}/manage/{REVIEW}?")
+    await go(made, browser, f"{REVIEW}?q=Person&after=400")
+    assert "41–48 of 48" in browser.page.text  # noqa: RUF001
+
+
+async def test_people_to_review_are_found_as_in_the_list_of_people(made: World) -> None:
+    """D83: words in any order, a state, a service."""
+    await crowd(made, 3)
+    await made.write(checker("p01"), checker("marcus"))
+    browser = await in_portal(made, f"{REVIEW}?q=lee+mar")
+    assert [each.partition(".")[0] for each in selectable(browser)] == ["select-m-marcus"]
+    assert "With access 1" in browser.page.text
+    await go(made, browser, f"{REVIEW}?service=HARBOUR")
+    assert len(selectable(browser)) == 2
+    await go(made, browser, f"{REVIEW}?service=NOTICES")
+    assert "Nobody is left to review here." in browser.page.text
+    await go(made, browser, f"{WITHOUT}&state=suspended")
+    assert selectable(browser) == []
+
+
+async def test_a_removal_that_waits_is_marked_and_asked_for_twice_only_knowingly(made: World) -> None:
+    """D55: in the review, in the list of access, and where one asks."""
+    await staffed(made)
+    await colleague(made)
+    await made.write(checker())
+    await demand(made, "roles")
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    await follow(browser, "Remove marcus (Marcus Lee), Checker, Harbour permits")
+    address = browser.url
+    await confirm(browser, reason="Left in March")
+    assert browser.page.heading == "Access review"
+    assert "Your request has been sent." in browser.page.text
+    assert "Removal requested" in browser.page.text
+    assert not any("Remove" in label for _, label in browser.page.links)
+    await go(made, browser, "access")
+    assert "Removal requested" in browser.page.text
+    await browser.open(address, site="same-origin")
+    assert "This removal is already requested." in browser.page.text
+    await go(made, browser, REVIEW)
+    await browser.fill_and_submit(**seen(browser, "marcus"), button="Remove roles")
+    assert "The removal of 1 of these roles is already requested." in browser.page.text
 
 
 async def test_a_suspension_after_the_decision_brings_the_person_back(made: World) -> None:
     await staffed(made)
     await due(made)
-    browser = await in_portal(made, REVIEW)
+    browser = await in_portal(made, WITHOUT)
     await keep(made, browser, seen(browser, "marcus"))
     directory = made.provider.registry.directory
     key = ("id-marcus", ACME)
     await made.write(replace((await directory.read(Membership, [key]))[key], enabled=False))
-    await go(made, browser, REVIEW)
+    await go(made, browser, WITHOUT)
     assert "Marcus Lee" in browser.page.text
     assert "0 of 3 people reviewed" in browser.page.text
 
@@ -323,9 +405,10 @@ async def test_the_page_after_the_choice_is_one_of_the_portal(made: World, page:
 async def test_everybody_of_a_page_is_kept_at_once_as_the_page_showed_them(made: World) -> None:
     """D54: somebody whose access changed meanwhile is not."""
     await staffed(made)
+    await made.write(checker(), checker("nadia"))
     await due(made)
     browser = await in_portal(made, REVIEW)
-    await made.write(checker())
+    await made.write(checker(role="Approver"))
     await browser.fill_and_submit("decision", all="yes")
     assert CHANGED in browser.page.text
     await browser.fill_and_submit("decision", all="yes")
@@ -339,12 +422,12 @@ async def test_each_role_has_its_row_and_is_removed_from_there(made: World) -> N
     await due(made)
     browser = await in_portal(made, REVIEW)
     assert browser.response is not None
-    assert browser.response.text.count('data-label="Decision"') == 4
+    assert browser.response.text.count('data-label="Decision"') == 3
     await follow(browser, "Remove marcus (Marcus Lee), Approver, Harbour permits")
     await confirm(browser)
     assert browser.page.heading == "Access review"
     saved, _, listed = browser.page.text.partition("Undo")
-    assert "The access has been removed. marcus (Marcus Lee): Approver at Harbour permits" in saved
+    assert "1 person lost access (Approver at Harbour permits): marcus (Marcus Lee)" in saved
     assert "as Approver" not in listed
     assert "as Checker" in listed
 
@@ -362,7 +445,7 @@ async def test_all_access_of_several_people_is_removed_by_one_selection_and_one_
     assert len(await roles(made)) == 2
     await browser.fill_and_submit("confirmed")
     assert browser.page.heading == "Access review"
-    assert "The access has been removed." in browser.page.text
+    assert "lost access" in browser.page.text
     assert [*await roles(made), *await roles(made, "nadia")] == []
 
 

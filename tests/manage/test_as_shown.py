@@ -24,7 +24,7 @@ from corpid.flows.directory.notice_texts import (
 )
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.change_texts import RequestNames, summarise_changes
+from corpid.rules.directory.change_texts import RequestNames, title_changes
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import details_of
@@ -221,7 +221,7 @@ async def test_a_part_that_somebody_typed_is_no_link_in_the_email_about_a_reques
     await made.write(ended)
     found = await requested(made, Change(ended, replace(ended, end_date="2099-12-31")))
     names = RequestNames(people={"id-cora": "cora (Cora Chan)"}, entities={}, services={})
-    words = RequestInWords(record=found, change=summarise_changes(found.changes, names), requester="bob")
+    words = RequestInWords(record=found, change=title_changes(found.changes, names), requester="bob")
     sent = EmailRenderer(name="CorpID", timezone=UTC).render(build_waiting_email(READER, [words], 1))
     for text in (sent.text, sent.html, str(sent.subject)):
         assert "evil.example" not in text
@@ -256,7 +256,7 @@ async def test_no_name_in_an_email_to_those_who_decide_is_a_link(made: World, na
     await acme(made)
     found = await requested(made)
     names = RequestNames(people={"id-cora": "cora (Cora Chan)"}, entities={}, services={})
-    waiting = RequestInWords(record=found, change=summarise_changes(found.changes, names), requester=name)
+    waiting = RequestInWords(record=found, change=title_changes(found.changes, names), requester=name)
     approved = replace(found, state="approved", decided_reason="r")
     decided = replace(waiting, record=approved, requester="bob", decided_by=name)
     for email in (

@@ -73,7 +73,7 @@ async def test_whoever_decides_reads_that_a_role_is_for_an_invitation(made: Worl
     made.clock.pass_(1)
     found = await requested(made)
     browser = await in_portal(made, "requests")
-    at_gina = next(url for url, text in browser.page.links if text.startswith("(invited) gina@acme.example"))
+    at_gina = next(url for url, text in browser.page.links if "(invited) gina@acme.example" in text)
     for page in (at_gina, at_gina.replace("requests/", "requests/decide/")):
         await browser.open(f"{made.base}{page}", site="same-origin")
         assert (
@@ -90,13 +90,13 @@ async def test_undo_says_whom_it_concerns(made: World) -> None:
     browser = await in_portal(made, f"access/remove/{identifier(checker())}")
     made.clock.pass_(840)
     await browser.fill_and_submit("form_token", button="Remove access")
-    whose = "marcus (Marcus Lee): Checker at Harbour permits"
-    assert f"The access has been removed. {whose}" in browser.page.text
+    done = "1 person lost access (Checker at Harbour permits): marcus (Marcus Lee)"
+    assert done in browser.page.text
     made.clock.pass_(120)
     await press_undo(browser)
     await made.factors(browser, made.people["alice"])
     assert browser.page.heading == "Undo the last change?"
-    assert whose in browser.page.text
+    assert done in browser.page.text
 
 
 async def test_undo_after_many_were_changed_says_whom_it_concerns_first(made: World) -> None:
@@ -105,9 +105,7 @@ async def test_undo_after_many_were_changed_says_whom_it_concerns_first(made: Wo
     browser = await in_portal(made, "people")
     await browser.fill_and_submit(**{"select-m-marcus": "yes", "select-m-nadia": "yes"}, button="Suspend")
     await browser.fill_and_submit("confirmed")
-    assert (
-        "The memberships have been suspended. marcus (Marcus Lee): membership, and 1 more change" in browser.page.text
-    )
+    assert "2 people suspended: marcus (Marcus Lee), nadia (Nadia Rahman)" in browser.page.text
 
 
 async def test_a_link_that_is_heard_alone_says_who(made: World) -> None:

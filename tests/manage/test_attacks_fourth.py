@@ -122,7 +122,7 @@ async def test_undo_that_needs_a_fresh_sign_in_asks_again_after_it(made: World) 
     await made.factors(browser, made.people["alice"])
     assert browser.page.heading == "Undo the last change?"
     await browser.fill_and_submit("undone")
-    assert "The last change has been undone." in browser.page.text
+    assert "Undone. The membership of marcus (Marcus Lee) was restored" in browser.page.text
     assert (await marcus(made)).enabled
 
 

@@ -245,7 +245,7 @@ async def test_a_request_says_for_whom_it_was_made_once_somebody_accepted(made: 
         user_name="mallory", name="Mallory", language="", now=made.clock(),
     )  # fmt: skip
     browser = await in_portal(made, "requests")
-    assert "gina@acme.example (Gina Teo) may act as Maker" in browser.page.text
+    assert "Give access to (invited) gina@acme.example (Gina Teo): Maker" in browser.page.text
     await browser.open(portal(made, f"requests/decide/{found.request_id}"), site="same-origin")
     assert "Names have changed since this was requested." in browser.page.text
     assert "gina@acme.example (Gina Teo) (removed person)" in browser.page.text

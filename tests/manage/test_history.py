@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 import corpid
 from corpid.flows.directory import approvals
@@ -87,8 +88,33 @@ async def test_a_request_is_named_by_what_it_asks_for(made: World) -> None:
     await write(made, Change(None, asked, event("approval.request", subject="gone")))
     browser = await in_portal(made, "history")
     for verb in ("A change was requested", "A request was declined"):
-        assert f"{verb}: bob (Bob Lim) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+        assert f"{verb}: Remove the access of bob (Bob Lim): Maker at Permits" in browser.page.text
     assert "A change was requested" in [text.strip() for _, text in browser.page.links]
+
+
+async def test_changes_that_were_made_together_are_one_line_that_unfolds_to_each(made: World) -> None:
+    """D57, D81: of any length, with how many there are; the next page begins after them."""
+    await scene(made)
+    for number in range(120):
+        await made.person(f"t{number:03}", entity(ACME, "Acme Pte. Ltd."), name=f"Temp {number:03}")
+    roles = [replace(ROLE, user_id=f"id-t{number:03}") for number in range(120)]
+    keys = ("/".join(each.key) for each in roles)
+    await write(
+        made,
+        *(
+            Change(None, role, event("assignment.add", subject=key, role="Maker", batch="b"))
+            for role, key in zip(roles, keys, strict=True)
+        ),
+    )
+    await write(made, Change(ROLE, None, event("assignment.remove")))
+    browser = await in_portal(made, "history")
+    line = "120 people got access (Maker at Permits): t000 (Temp 000), t001 (Temp 001) and 118 more"
+    assert browser.page.text.count(line) == 1
+    assert "t119 (Temp 119) got access as Maker at Permits" in browser.page.text
+    assert "And 20 more" in browser.page.text
+    assert "bob (Bob Lim) got access as Maker at Permits" in browser.page.text
+    await go(made, browser)
+    assert browser.page.text.count(line) == 1
 
 
 async def test_filters_narrow_the_list_by_person_service_kind_and_days(made: World) -> None:

@@ -302,7 +302,7 @@ async def test_a_membership_is_suspended_and_restored(made: World) -> None:
     await follow(browser, "Suspend")
     assert "comes back" not in browser.page.text
     await confirm(browser)
-    assert "The membership has been suspended." in browser.page.text
+    assert "1 person suspended: marcus (Marcus Lee)" in browser.page.text
     found = await membership(made)
     assert found is not None
     assert not found.enabled
@@ -368,7 +368,7 @@ async def test_a_person_page_leads_to_the_requests_on_that_person_that_wait(made
     assert "Waiting for a decision" not in browser.page.text
     await go(made, browser, "person/m-marcus")
     assert "Waiting for a decision" in browser.page.text
-    await follow(browser, "marcus (Marcus Lee) no longer belongs to the organisation")
+    await follow(browser, "End the membership of marcus (Marcus Lee)")
     assert "He has left us" in browser.page.text
     await appoint(made, level="sub_administrator", services=("NOTICES",))
     await go(made, browser, "person/m-marcus")

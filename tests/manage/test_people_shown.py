@@ -199,14 +199,14 @@ async def everything(made: World, people: tuple[str, ...]) -> list[Any]:
 async def test_whoever_is_kept_in_a_review_is_whom_the_list_showed(made: World, everybody: bool) -> None:
     """D68: names do not reopen a review, yet nobody is kept unseen."""
     await with_gina(made)
-    browser = await in_portal(made, "access-review?begin=yes")
+    browser = await in_portal(made, "access-review?begin=yes&access=none")
     form = browser.page.form_with("decision")
     assert form is not None
     [name] = [each.name for each in form.controls if each.name.startswith("select-m-gina.")]
     fields = {"all": "yes"} if everybody else {name: "yes"}
     await rename(made, await member(made, "f1e2"), "Gina Teo", email=OTHER)
     token = form_of(browser, "form_token")
-    answer = await send(made, browser, "access-review?begin=yes", **token, **fields, decision="keep")
+    answer = await send(made, browser, "access-review?begin=yes&access=none", **token, **fields, decision="keep")
     answer = await shown_again(browser, answer)
     assert LOOK_AGAIN in answer.text
     assert OTHER in answer.text

@@ -66,7 +66,7 @@ async def test_a_request_says_afterwards_for_whom_it_was_approved(made: World, t
     assert "Approved" in browser.page.text
     assert f"(invited) {GINA} may act as Maker" in browser.page.text
     await go(made, browser, "history?kind=requests")
-    assert f"A request was approved: (invited) {GINA} may act as Maker" in browser.page.text
+    assert f"A request was approved: Give access to (invited) {GINA}: Maker" in browser.page.text
     shown = await approvals.read_request(made.provider.registry, COMMAND, found.request_id, now=made.clock())
     assert GINA in shown.differences[0].subject
 

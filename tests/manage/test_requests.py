@@ -9,8 +9,16 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import EntityAdministrator
-from corpid.rules.directory.change_texts import RequestNames, summarise_change
-from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, Service
+from corpid.rules.directory.change_texts import RequestNames, summarise_change, title_changes
+from corpid.rules.directory.records import (
+    Assignment,
+    Change,
+    ChangeRequest,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyGrant,
+)
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
 
 FIRM = entity(ACME, "Acme")
 ROLE = Assignment(user_id="id-cora", entity_id=ACME, service_id="PERMITS", role="Maker", end_date="2027-12-31")
+
+TITLE = "Give access to cora (Cora Chan): Maker at Permits, until 31 Dec 2027"
 
 
 async def acme(made: World) -> None:
@@ -70,7 +80,7 @@ async def test_the_link_of_an_e_mail_leads_to_that_request_through_the_sign_in(m
     await acme(made)
     found = await requested(made)
     browser = await in_portal(made, f"requests/{found.request_id}?of={ACME}")
-    assert browser.page.heading == "cora (Cora Chan): Maker at Permits"
+    assert browser.page.heading == TITLE
     assert "Cora joins the team" in browser.page.text
 
 
@@ -79,9 +89,9 @@ async def test_another_administrators_request_is_read_and_approved(made: World) 
     await acme(made)
     found = await requested(made)
     browser = await in_portal(made, "requests")
+    await follow(browser, TITLE)
+    assert browser.page.heading == TITLE
     assert "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027." in browser.page.text
-    await follow(browser, "cora (Cora Chan): Maker at Permits")
-    assert browser.page.heading == "cora (Cora Chan): Maker at Permits"
     assert all(each in browser.page.text for each in ("Bob Lim", "Cora joins the team", "Expires"))
     assert "Who can approve alice (Alice Tan)" in browser.page.text
     await follow(browser, "Approve or decline")
@@ -93,7 +103,16 @@ async def test_another_administrators_request_is_read_and_approved(made: World) 
     assert event.actor == "user:id-alice"
 
 
-async def test_a_decision_needs_a_reason_and_a_declined_request_changes_nothing(made: World) -> None:
+async def test_a_request_is_approved_without_a_reason(made: World) -> None:
+    """D55: the requester has given one."""
+    await acme(made)
+    found = await requested(made)
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    await browser.fill_and_submit(button="approve")
+    assert await state(made, found) == "approved"
+
+
+async def test_to_decline_needs_a_reason_and_a_declined_request_changes_nothing(made: World) -> None:
     """D55."""
     await acme(made)
     found = await requested(made)
@@ -105,7 +124,7 @@ async def test_a_decision_needs_a_reason_and_a_declined_request_changes_nothing(
     assert await roles(made) == []
     assert await go(made, browser, "requests?state=declined") == "Requests"
     assert "She leaves" in browser.page.text
-    await follow(browser, "cora (Cora Chan): Maker at Permits")
+    await follow(browser, TITLE)
     assert "She leaves" in browser.page.text
     assert "Alice Tan" in browser.page.text
 
@@ -319,7 +338,7 @@ async def test_more_approval_is_chosen_at_once_and_less_is_requested(made: World
     await browser.fill_and_submit(approvals="none")
     assert "Say why, for the person who approves it." in browser.page.text
     await browser.fill_and_submit(approvals="none", reason="We are small")
-    assert browser.page.heading == "What needs approval"
+    assert browser.page.heading == "Change what needs approval"
     assert "Nobody" not in browser.page.text
     assert "Who can approve bob (Bob Lim)" in browser.page.text
     assert "The approval setting changes." in browser.page.text
@@ -334,3 +353,60 @@ async def test_the_setting_is_for_owners(made: World) -> None:
     browser = await in_portal(made, "approvals-setting")
     assert browser.response is not None
     assert browser.response.status_code == 404
+
+
+async def test_a_request_of_many_like_parts_is_one_sentence_and_one_table_of_people(made: World) -> None:
+    """D55, D68: each with what identifies them; the buttons stand above what is long."""
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
+    invited = [
+        Membership(
+            user_id=f"id-x{each}", entity_id=ACME, membership_id=f"m-x{each}", invited=True,
+            email=f"x{each}@acme.example", name=f"Xi {each}",
+        )
+        for each in range(10)
+    ]  # fmt: skip
+    roles = [replace(ROLE, user_id=each.user_id) for each in invited]
+    found = await requested(made, *(Change(None, each) for each in (*invited, *roles)))
+    title = "Invite 10 people: Maker at Permits, until 31 Dec 2027"
+    browser = await in_portal(made, "requests")
+    await follow(browser, title)
+    assert browser.page.heading == title
+    await follow(browser, "Approve or decline")
+    text = browser.page.text
+    assert text.count(title) == 1
+    assert "Before" not in text
+    assert all(text.count(f"(invited) x{each}@acme.example (Xi {each})") == 1 for each in range(10))
+    assert text.index("Decline") < text.index("x0@acme.example")
+    await browser.fill_and_submit(button="approve")
+    assert await state(made, found) == "approved"
+
+
+async def test_a_title_says_what_is_done(made: World) -> None:
+    """D55: to give and to remove the same role are told apart, in lists and e-mails."""
+    await acme(made)
+    names = RequestNames(people={"id-cora": "cora", "id-bob": "bob"}, entities={}, services={"PERMITS": "Permits"})
+    role = replace(ROLE, end_date="9999-12-31")
+    other, key = replace(role, user_id="id-bob"), ("id-cora", ACME)
+    member_of = (await made.provider.registry.directory.read(Membership, [key]))[key]
+    off = replace(member_of, enabled=False)
+    for changes, title in (
+        ([Change(None, role)], "Give access to cora: Maker at Permits"),
+        ([Change(role, None)], "Remove the access of cora: Maker at Permits"),
+        ([Change(None, role), Change(None, other)], "Give access to 2 people: Maker at Permits"),
+        ([Change(None, role), Change(other, None)], "Give access to cora: Maker at Permits, and 1 more change"),
+        ([Change(role, None), Change(member_of, None)], "End the membership of cora"),
+        ([Change(member_of, off)], "Suspend cora"),
+        ([Change(off, member_of)], "Restore cora"),
+    ):
+        assert str(title_changes(changes, names)) == title
+
+
+def test_the_title_of_a_grant_says_who_offers_and_who_accepts() -> None:
+    """D55, D56."""
+    names = RequestNames(people={}, entities={ACME: "Acme", BANYAN: "Banyan"}, services={"PERMITS": "Permits"})
+    offered = ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", state="offered")
+    accepted = replace(offered, state="accepted")
+    assert str(title_changes([Change(None, offered)], names)) == "Authorise Banyan: Permits"
+    assert str(title_changes([Change(offered, accepted)], names)) == "Accept the offer of Acme: Permits"
+    assert str(title_changes([Change(accepted, None)], names)) == "End the authorisation of Banyan: Permits"

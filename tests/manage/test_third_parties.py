@@ -186,7 +186,7 @@ async def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it(made:
     assert "Make the offer" not in browser.page.text
     await browser.fill_and_submit()
     assert "Your request has been sent." in browser.page.text
-    assert browser.page.heading == "Banyan Trading (200000002A): Permits"
+    assert browser.page.heading == "Authorise Banyan Trading (200000002A): Maker at Permits"
     assert "Offer: Banyan Trading (200000002A) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     assert await held(made) is None
     where = {"entity_id": ACME, "state": "pending"}
@@ -294,7 +294,7 @@ async def test_the_third_party_gives_its_people_access_within_what_was_granted(m
     assert "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     assert await row(made) is None
     await browser.fill_and_submit()
-    assert "The access has been given." in browser.page.text
+    assert "1 person got access (Maker at Permits for Acme Pte. Ltd. (200000001A)" in browser.page.text
     assert await row(made) == replace(ROW, parameters=(Parameter(name="Year", value="2026"),))
 
 
@@ -372,7 +372,7 @@ async def test_the_third_party_changes_access_and_takes_it_away(made: World) -> 
     await follow(browser, "Remove finn (Finn Goh)")
     assert "finn (Finn Goh) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     await browser.fill_and_submit()
-    assert "The access has been removed." in browser.page.text
+    assert "1 person lost access (Maker at Permits for Acme Pte. Ltd. (200000001A)" in browser.page.text
     assert await row(made) is None
 
 

@@ -190,10 +190,10 @@ async def test_the_page_after_a_change_offers_to_undo_it_and_the_button_does(mad
     await staffed(made)
     browser = await in_portal(made, SUSPEND)
     await browser.fill_and_submit("form_token", button="Suspend")
-    assert "The membership has been suspended." in browser.page.text
+    assert "1 person suspended: marcus (Marcus Lee)" in browser.page.text
     assert not (await member(made)).enabled
     await press_undo(browser)
-    assert "The last change has been undone." in browser.page.text
+    assert "Undone. The membership of marcus (Marcus Lee) was restored" in browser.page.text
     assert (browser.page.heading, (await member(made)).enabled) == ("marcus (Marcus Lee)", True)
     assert not offers_undo(browser)
 
@@ -209,9 +209,29 @@ async def test_an_undo_leads_back_to_the_list_as_it_was_narrowed_and_never_to_a_
             await press_undo(browser)
         else:
             await browser.fill_and_submit("undone", page=page)
-        assert "The last change has been undone." in browser.page.text
+        assert "Undone. The membership of marcus (Marcus Lee) was restored" in browser.page.text
         assert browser.page.heading == heading
         assert (await member(made)).enabled
+
+
+async def test_an_undo_is_offered_for_ten_minutes_at_home_and_in_the_history(made: World) -> None:
+    """D80: also after the page that offered it was left."""
+    await staffed(made)
+    browser = await in_portal(made, SUSPEND)
+    await browser.fill_and_submit("form_token", button="Suspend")
+    for page in ("", "history"):
+        await go(made, browser, page)
+        assert "1 person suspended: marcus (Marcus Lee)" in browser.page.text
+        assert offers_undo(browser)
+    await go(made, browser, "people")
+    assert not offers_undo(browser)
+    await go(made, browser)
+    await press_undo(browser)
+    assert "Undone. The membership of marcus (Marcus Lee) was restored" in browser.page.text
+    assert not offers_undo(browser)
+    made.clock.pass_(601)
+    await go(made, browser)
+    assert not offers_undo(browser)
 
 
 async def test_what_is_changed_next_takes_the_place_of_the_last_change(made: World) -> None:

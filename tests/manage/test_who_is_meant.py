@@ -95,7 +95,7 @@ async def test_a_name_that_changes_while_a_request_waits_is_shown_and_asks_for_a
     assert await state(made, found) == "pending"
     for shown in ("requests", f"requests/{found.request_id}", f"requests/decide/{found.request_id}"):
         await go(made, browser, shown)
-        assert "siti (Cora Chan) may act as Maker" in browser.page.text
+        assert "siti (Cora Chan)" in browser.page.text
     assert "siti (Siti Contoh)" in browser.page.text  # as it was
     await browser.fill_and_submit(button="approve", reason="Siti starts on Monday")
     assert await state(made, found) == "approved"
@@ -109,7 +109,7 @@ async def test_a_name_in_brackets_takes_the_place_of_nobody(made: World) -> None
     await rename(made, await member(made, "id-cora"), "Alice Tan (alice)")
     await requested(made)
     browser = await in_portal(made, "requests")
-    assert "cora (Alice Tan [alice]) may act as Maker" in browser.page.text
+    assert "Give access to cora (Alice Tan [alice]): Maker" in browser.page.text
 
 
 async def test_the_approver_of_an_invitation_sees_the_address_that_it_goes_to(made: World) -> None:
@@ -119,7 +119,7 @@ async def test_the_approver_of_an_invitation_sees_the_address_that_it_goes_to(ma
     invited = replace(INVITED, name="Cora Chan", email="mallory@elsewhere.example")
     await requested(made, Change(None, invited))
     browser = await in_portal(made, "requests")
-    assert "mallory@elsewhere.example (Cora Chan) is invited to the organisation." in browser.page.text
+    assert "Invite (invited) mallory@elsewhere.example (Cora Chan)" in browser.page.text
 
 
 async def test_whoever_made_a_request_or_a_change_is_named_by_their_account(made: World) -> None:

@@ -59,6 +59,8 @@ class Check(ViewPart, frozen=True, kw_only=True):
     up: Link | None = None
     back: Link | None = None
     """leads away without a change; None: to `up`"""
+    action: str = ""
+    """its address, with what is to stay in it; empty: that of the page"""
     errors: tuple[FieldError, ...] = ()
     """before anything is sent"""
     change: Callable[[], Awaitable[object]]
@@ -104,6 +106,7 @@ class Check(ViewPart, frozen=True, kw_only=True):
             names=self.digest,
             step_name=self.step_name,
             errors=(*at.errors, *self.errors),
+            action=self.action,
         )
 
     def is_confirmed(self, at: PageContext[Any]) -> bool:

@@ -72,6 +72,7 @@ from corpid.web.sites import (
     SeeOther,
     Site,
     SitePage,
+    SiteUndo,
     first_page,
     ways_out,
 )
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session, SessionPurpose
+    from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
 
@@ -286,11 +288,9 @@ async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *
     if isinstance(view, Response):
         return view
     if isinstance(view, PageView):
-        if site.undo is not None and at.saved and (undone := await site.undo.offered(at)):
-            name, change = undone
-            fields = (UNDONE, name), (UNDO_PAGE, at.here)
-            button = ButtonForm(action=site.path(at.web, site.undo.page), fields=fields, about=change)
-            view = msgspec.structs.replace(view, undo=button)
+        if site.undo is not None and (at.saved or page.offers_undo):
+            saved, undo = await _offer_undo(site, site.undo, at)
+            view = msgspec.structs.replace(view, saved=saved or view.saved, undo=undo)
         news = tuple(each for each in at.errors if each[1] != getattr(view, "refused", None))
         view = msgspec.structs.replace(
             view, errors=view.errors or news, notes=view.notes or at.notes, saved=view.saved or at.saved
@@ -302,6 +302,16 @@ async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *
     if at.entered:
         view = in_frame(view, entered=at.entered)
     return page_response(request, at.web.renderer, view)
+
+
+async def _offer_undo(site: Site[At], undo: SiteUndo[At], at: At) -> tuple[Phrase | None, ButtonForm | None]:
+    """The last change with its button, or what was undone."""
+    if at.saved and at.query.get(SAVED) == UNDONE:
+        return await undo.describe_undone(at), None
+    if (offered := await undo.offered(at)) is None:
+        return None, None
+    name, change = offered
+    return change, ButtonForm(action=site.path(at.web, undo.page), fields=((UNDONE, name), (UNDO_PAGE, at.here)))
 
 
 async def _get(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:

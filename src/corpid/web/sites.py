@@ -304,6 +304,8 @@ class SitePage(Generic[At]):
     """the field of its form that an uploaded table is read into (D81); its path is one of UPLOAD_PAGES"""
     kept: Callable[[dict[str, str]], dict[str, str]] = dict
     """what of its form is kept (D54, D73): no secrets"""
+    offers_undo: bool = False
+    """whether it offers to undo the last change also when it is opened later"""
     needs: tuple[Action, ObjectKind] | None = None
     """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
 
@@ -353,7 +355,9 @@ class SiteUndo(Generic[At]):
     keep: Callable[[At], Awaitable[object]]
     """after every form that was accepted"""
     offered: Callable[[At], Awaitable[tuple[str, Phrase] | None]]
-    """what names the last change, for the field UNDONE of the form, and whom it concerns; None if it cannot be undone"""
+    """what names the last change, for the field UNDONE of the form, and what was done; None if it cannot be undone"""
+    describe_undone: Callable[[At], Awaitable[Phrase | None]]
+    """what was undone just now; None if the reader may not read it"""
 
 
 @dataclass(frozen=True, kw_only=True)

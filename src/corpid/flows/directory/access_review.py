@@ -17,6 +17,7 @@ from corpid.flows.directory.actors import assume_recent, check_still_acting, is_
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.member_changes import plan_removals
+from corpid.flows.directory.members import list_members
 from corpid.flows.directory.person_names import name_actors, read_names
 from corpid.flows.directory.write import (
     Refused,
@@ -33,16 +34,19 @@ from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, AccessReview, ReviewDecision, ReviewedAccess
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.lists import MEMBERS
+from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.words import has_words, searched_fields, words_of_search
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from corpid.flows.directory.members import MemberFilter
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import AppointmentStatus, ChangeRequest
     from corpid.stores.sql.registry import Registry
 
@@ -103,6 +107,17 @@ class ReviewedPerson(msgspec.Struct, frozen=True, kw_only=True):
     """names what is shown here; to be handed back with the decision"""
 
 
+class PeopleLeft(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of people who are still to be reviewed."""
+
+    page: ListPage[ReviewedPerson]
+    first: int = 0
+    """the number of the first row; 0: not known"""
+    with_access: int = 0
+    """people on all pages of those with access; not counted in a large entity"""
+    without_access: int = 0
+
+
 class KeepDecision(msgspec.Struct, frozen=True, kw_only=True):
     """A person whose access is to be kept as it was shown."""
 
@@ -158,8 +173,7 @@ async def list_reviewed_people(
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     if not is_storable(after):
         raise Refused("after: this is no place in this list")
-    review = await registry.access_reviews.find(entity_id)
-    is_open = review is not None and bool(review.began_at)
+    is_open = await _is_open(registry, entity_id)
     if unreviewed and is_open:
         if not after and (await registry.access_reviews.counts(entity_id))[0] <= _LOOKED_THROUGH:
             await _look_through(registry, entity_id)
@@ -173,18 +187,95 @@ async def list_reviewed_people(
     names = await name_actors(registry, entity_id, [each.decided_by for each in decisions.values()], reader=actor)
     shown = []
     for membership, user in page.found:
-        access, decision = await _read_access(registry, membership), decisions.get(user.user_id)
-        shown.append(
-            ReviewedPerson(
-                user=user,
-                access=access,
-                decision=decision,
-                decided_by=names[decision.decided_by] if decision else "",
-                reviewed=rules.is_reviewed(access, decision),
-                seen=rules.digest(access),
-            )
-        )
+        decision = decisions.get(user.user_id)
+        decided_by = names[decision.decided_by] if decision else ""
+        shown.append(_show_person(user, await _read_access(registry, membership), decision, decided_by))
     return ListPage(found=tuple(shown), after=page.after)
+
+
+async def _is_open(registry: Registry, entity_id: str) -> bool:
+    review = await registry.access_reviews.find(entity_id)
+    return review is not None and bool(review.began_at)
+
+
+def _show_person(
+    user: User, access: ReviewedAccess, decision: ReviewDecision | None = None, decided_by: str = ""
+) -> ReviewedPerson:
+    return ReviewedPerson(
+        user=user,
+        access=access,
+        decision=decision,
+        decided_by=decided_by,
+        reviewed=rules.is_reviewed(access, decision),
+        seen=rules.digest(access),
+    )
+
+
+async def list_people_left(
+    registry: Registry,
+    actor: EntityAdministrator,
+    wanted: MemberFilter,
+    *,
+    with_access: bool,
+    after: str,
+    before: str,
+    limit: int,
+) -> PeopleLeft:
+    """A page of people who are still to be reviewed, by name.
+
+    Those with access, or those without. `after` and `before` are places of another page; one that is past the end means
+    the last page. Those of a very large entity are not counted, and a page has those who fit among as many members.
+    Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D83, docs/decisions/0022
+    """
+    entity_id = actor.entity_id
+    authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
+    is_open = await _is_open(registry, entity_id)
+    if (await registry.access_reviews.counts(entity_id))[0] > MOST_COUNTED:
+        members = await list_members(
+            registry, wanted, actor=actor, after=after, before=before, limit=limit, order="shown_name"
+        )
+        users = [each.member.user.user_id for each in members.found]
+        decisions = await registry.access_reviews.decisions(entity_id, users) if is_open else {}
+        people = [
+            _show_person(user, await _read_access(registry, each.member.membership), decisions.get(user.user_id))
+            for each in members.found
+            for user in [each.member.user]
+        ]
+        fitting = [each for each in people if not each.reviewed and each.access.is_any is with_access]
+        return PeopleLeft(page=ListPage(found=tuple(fitting), after=members.after, before=members.before))
+    left, _ = await _look_through(registry, entity_id, is_open=is_open)
+    words = words_of_search(wanted.search)
+    found = sorted(
+        (each for each in left if _fits(*each, wanted, words)),
+        key=lambda each: (each[0].name_alone.casefold(), each[0].membership.membership_id),
+    )
+    listed = [(member, access) for member, access in found if access.is_any is with_access]
+    end = _read_number(before) if before else len(listed)
+    start = max(0, end - limit) if before else min(_read_number(after), max(0, (len(listed) - 1) // limit * limit))
+    shown = listed[start : start + limit]
+    page = ListPage(
+        found=tuple(_show_person(member.user, access) for member, access in shown),
+        after=str(start + limit) if start + limit < len(listed) else "",
+        before=str(start) if start else "",
+        total=ListTotal(count=len(listed)),
+    )
+    counts = len(listed), len(found) - len(listed)
+    having, lacking = counts if with_access else counts[::-1]
+    return PeopleLeft(page=page, first=start + 1, with_access=having, without_access=lacking)
+
+
+def _read_number(place: str) -> int:
+    return int(place) if place.isascii() and place.isdigit() and len(place) <= len(str(MOST_COUNTED)) else 0
+
+
+def _fits(member: Member, access: ReviewedAccess, wanted: MemberFilter, words: Sequence[str]) -> bool:
+    membership = member.membership
+    if (wanted.state and member.state != wanted.state) or (wanted.search.strip() and not words):
+        return False
+    if wanted.service_id and wanted.service_id not in {each.service_id for each in access.roles}:
+        return False
+    own = (getattr(membership, name) for name in searched_fields(Membership))
+    return has_words(" ".join((member.identity, member.name_alone, member.email, *own)), words)
 
 
 async def _read_access(registry: Registry, membership: Membership) -> ReviewedAccess:
@@ -288,7 +379,8 @@ async def sign_off_review(registry: Registry, actor: Actor, entity_id: str, *, n
     settled = await registry.seals.settled_number()
     left, decisions = await _look_through(registry, entity_id)
     if left:
-        shown = ", ".join((await read_names(registry, entity_id, left[:_SHOWN])).values())
+        some = [member.user.user_id for member, _ in left[:_SHOWN]]
+        shown = ", ".join((await read_names(registry, entity_id, some)).values())
         further = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
         raise ReviewIncomplete(f"these people have not been reviewed with what they may do now: {shown}{further}")
     ended = sum(each.decision == "end" for each in decisions.values())
@@ -353,16 +445,19 @@ async def _write_decisions(
     return review
 
 
-async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], dict[str, ReviewDecision]]:
+async def _look_through(
+    registry: Registry, entity_id: str, *, is_open: bool = True
+) -> tuple[list[tuple[Member, ReviewedAccess]], dict[str, ReviewDecision]]:
     """Compare every decision with the person's access now.
 
-    Those that no longer fit are forgotten. Returns the people who are left to review, and the decisions that fit.
+    Those that no longer fit are forgotten. Returns the people who are left to review, and the decisions that fit: none
+    if no review is open.
     """
-    decisions = await registry.access_reviews.all_decisions(entity_id)
+    decisions = await registry.access_reviews.all_decisions(entity_id) if is_open else {}
     levels = {each.record.user_id: each.record for each in await registry.directory.administrators(entity_id)}
     roles = await _read_roles(registry, Assignment, entity_id)
     third_party_roles = await _read_roles(registry, ThirdPartyAssignment, entity_id)
-    left: list[str] = []
+    left: list[tuple[Member, ReviewedAccess]] = []
     stale: list[ReviewDecision] = []
     after, more = "", True
     while more:
@@ -378,7 +473,7 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
             decision = decisions.get(user.user_id)
             if rules.is_reviewed(access, decision):
                 continue
-            left.append(user.user_id)
+            left.append((each, access))
             if decision is not None and decision.decision == "keep":
                 stale.append(decision)
         more = len(found) == _MEMBERS_AT_ONCE

@@ -85,6 +85,7 @@ _PEOPLE_GONE: Final = phrase("the invitation was accepted, or somebody has left:
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
 ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
 _AT_ONCE: Final = 100
+_MOST_LOOKED_THROUGH: Final = 500
 _APPROVERS_NAMED: Final = 6
 _NO_SUCH_REQUEST: Final = "there is no such request"
 _NO_NAMES: Final[Mapping[str, str]] = {}
@@ -175,12 +176,12 @@ async def approve_request(
 ) -> ChangeRequest:
     """Approve a request and make its change.
 
-    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's,
+    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's, who may give none,
     `names` the digest of the names that they were shown (empty: those of the request). Raises Refused if it was decided
     before, what it changes is no longer as it was, or breaks a rule by now, NamesChanged, access.Forbidden, Conflict,
     StoreUnavailable. Source: D55, D68
     """
-    request = await _find_decidable(registry, request_id, actor, reason)
+    request = await _find_decidable(registry, request_id, actor, ApprovalEvent.APPROVE, reason)
     after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes: Sequence[Change] = request.changes
     are_now = await compare_names(registry, request)
@@ -248,7 +249,7 @@ async def decline_request(
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    request = await _find_decidable(registry, request_id, actor, reason)
+    request = await _find_decidable(registry, request_id, actor, ApprovalEvent.DECLINE, reason)
     after = _decide_request(request, ApprovalEvent.DECLINE, actor, reason, now)
     return await _write_decision(registry, request, after, ApprovalEvent.DECLINE, actor)
 
@@ -406,6 +407,20 @@ async def list_waiting_on_person(
 
     page = await _search_waiting(registry, actor, fits, after="", limit=limit)
     return list((await _show_page(registry, actor, page, now=now)).found) if page.found else []
+
+
+async def find_requested_removals(
+    registry: Registry, actor: EntityAdministrator, *, now: float
+) -> frozenset[tuple[type, tuple[str, ...]]]:
+    """Find the records whose removal waits for approval, by kind and key.
+
+    Of the oldest requests that the actor may read. Raises StoreUnavailable. Source: D55
+    """
+    where = {"entity_id": actor.entity_id, "state": "pending"}
+    waiting = await registry.directory.page(ChangeRequest, where, limit=_MOST_LOOKED_THROUGH)
+    shown = (each for each in waiting if state_at(each, now) is ApprovalState.PENDING and _may_read(each, actor))
+    changes = (change for each in shown for change in each.changes if change.verb == "remove")
+    return frozenset((type(each.record), each.record.key) for each in changes)
 
 
 async def list_ended(
@@ -572,11 +587,14 @@ async def _find(registry: Registry, request_id: str) -> ChangeRequest | None:
     return await registry.directory.find(ChangeRequest, request_id) if is_storable(request_id) else None
 
 
-async def _find_decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
+async def _find_decidable(
+    registry: Registry, request_id: str, actor: Actor, event: ApprovalEvent, reason: str
+) -> ChangeRequest:
     found = await _find_readable(registry, request_id, actor)
     authorise(actor, "write", build_request_object(found, "approval"))
     require_reason(actor)
-    check_reason(reason)
+    if reason or event is ApprovalEvent.DECLINE:
+        check_reason(reason)
     return found
 
 

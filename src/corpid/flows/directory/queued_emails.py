@@ -27,7 +27,7 @@ from corpid.rules.authentication import records
 from corpid.rules.authentication.records import NewLink
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import state_at
-from corpid.rules.directory.change_texts import name_actor, summarise_changes
+from corpid.rules.directory.change_texts import name_actor, title_changes
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.rules.directory.names import label_invited
@@ -493,7 +493,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
             found.append(
                 RequestInWords(
                     record=each,
-                    change=summarise_changes(each.changes, names),
+                    change=title_changes(each.changes, names),
                     requester=name_actor(each.requester, names.people),
                     decided_by="" if each.decided_by in ("", SYSTEM) else name_actor(each.decided_by, names.people),
                 )

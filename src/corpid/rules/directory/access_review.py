@@ -68,6 +68,11 @@ class ReviewedAccess(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[Assignment, ...]
     third_party_roles: tuple[ThirdPartyAssignment, ...]
 
+    @property
+    def is_any(self) -> bool:
+        """True if there is a level or a role."""
+        return bool(self.administrator or self.roles or self.third_party_roles)
+
 
 def first(entity_id: str, *, now: float) -> AccessReview:
     """The reviews of an entity that has got its first administrators.

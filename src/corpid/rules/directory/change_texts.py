@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.rules.directory.access_texts import GONE, duration, name_role, role_end_sentence, role_sentence
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
+from corpid.rules.directory.names import set_apart
 from corpid.rules.directory.records import (
     ADMINISTRATOR_LEVELS,
     Administrator,
     Assignment,
+    Change,
     Entity,
     Membership,
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
+from corpid.rules.directory.values import NO_END
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from corpid.rules.directory.records import Change
+    from corpid.rules.fields import KeyedRecord
     from corpid.texts import Phrase
 
 
 OPERATOR: Final = phrase("The operator")
+NAMED: Final = 2
+"""people by name, where others are counted"""
+FIRST: Final = frozenset({"invite", "join", "end", "revoke"})
+"""kinds that name a request, whatever else it has"""
 
 
 class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,13 +60,153 @@ def name_actor(actor: str, people: Mapping[str, str]) -> str | Phrase:
     return phrase("The sign-in service itself") if kind == SYSTEM else OPERATOR
 
 
-def summarise_changes(changes: Sequence[Change], names: RequestNames) -> Phrase:
-    """The first change of a request, and how many more."""
-    first = summarise_change(changes[0], names)
-    if len(changes) == 1:
-        return first
-    more = counted(len(changes) - 1, "and {count} more change", "and {count} more changes")
-    return phrase("{change} ({more})", change=first, more=more)
+class LikeChanges(msgspec.Struct, frozen=True):
+    """Changes that differ in their people only."""
+
+    changes: tuple[Change, ...]
+    along: tuple[Change, ...] = ()
+    """the role that each of these people is given with the invitation"""
+
+    @property
+    def kind(self) -> str:
+        """That of each of them, as `kind_of` has it."""
+        return kind_of(self.changes[0])
+
+    @property
+    def user_ids(self) -> frozenset[str]:
+        """The people whom they concern."""
+        return frozenset(each.record.key[0] for each in self.changes)
+
+
+def kind_of(change: Change) -> str:
+    """The name of what is done, a key of `_TITLES`. Source: D55"""
+    record, before, verb = change.record, change.before, change.verb
+    if isinstance(record, ThirdPartyAssignment):
+        return f"assignment {verb}"
+    if isinstance(before, ThirdPartyGrant) and verb == "change" and before.state != record.state:
+        return "grant accept"
+    if isinstance(before, Entity) and isinstance(record, Entity) and verb == "change":
+        if before.enabled != record.enabled:
+            return "entity enable" if record.enabled else "entity disable"
+        return "entity details" if before.approvals == record.approvals else "entity change"
+    if not isinstance(record, Membership):
+        return f"{change.kind} {verb}"
+    if verb == "add":
+        return "invite" if record.invited else "join"
+    if verb == "remove":
+        return "revoke" if record.invited else "end"
+    same = isinstance(before, Membership) and replace(
+        before, enabled=record.enabled, changed_at=record.changed_at
+    ) == record  # fmt: skip
+    return ("restore" if record.enabled else "suspend") if same else "details"
+
+
+def gather_changes(changes: Sequence[Change]) -> list[LikeChanges]:
+    """Put together what is done with several people alike. Source: D55"""
+    found: defaultdict[object, list[Change]] = defaultdict(list)
+    for number, each in enumerate(changes):
+        kind, likeness = kind_of(each), tuple(map(_without_person, (each.before, each.after)))
+        if isinstance(each.record, Membership):
+            found[kind if kind != "details" else number].append(each)
+        else:
+            found[(kind, likeness) if each.record.key[0] != likeness else number].append(each)
+    likes = [LikeChanges(tuple(some)) for some in found.values()]
+    gifts = [each for each in likes if each.kind == "assignment add"]
+    for at, like in enumerate(likes):
+        given = [gift for gift in gifts if gift.user_ids == like.user_ids]
+        if like.kind in {"invite", "join"} and len(given) == 1:
+            likes[at] = LikeChanges(like.changes, given[0].changes)
+            likes.remove(given[0])
+            break
+    return likes
+
+
+def _without_person(record: KeyedRecord | None) -> object:
+    if isinstance(record, Assignment | ThirdPartyAssignment):
+        return replace(record, user_id="")
+    return record
+
+
+def title_changes(changes: Sequence[Change], names: RequestNames) -> Phrase:
+    """The title of a request: its main changes, and how many more. Source: D55"""
+    likes = gather_changes(changes)
+    main = next((each for each in likes if each.kind in FIRST), likes[0])
+    own = {"end", "revoke"}
+    rest = sum(
+        len(each.changes)
+        for each in likes
+        if each is not main and not (main.kind in own and each.user_ids <= main.user_ids)
+    )
+    title = title_like(main, names)
+    if not rest:
+        return title
+    return counted(rest, "{change}, and {count} more change", "{change}, and {count} more changes", change=title)
+
+
+def title_like(like: LikeChanges, names: RequestNames) -> Phrase:
+    """The title of changes alike, which begins with a verb. Source: D55"""
+    record = like.changes[0].record
+    who: str | Phrase = counted(len(like.changes), "{count} person", "{count} people")
+    if isinstance(record, ThirdPartyGrant):
+        side = record.client_entity_id if like.kind == "grant accept" else record.entity_id
+        who = names.entities.get(side, side)
+    elif isinstance(record, Entity):
+        who = names.entities.get(record.entity_id, record.name)
+    elif len(like.changes) == 1:
+        who = _name_of(record.key[0], names)
+    title = _TITLES[like.kind](who) if like.kind in _TITLES else phrase("Another change")
+    what = name_what(like.along[0].record if like.along else record, names)
+    return phrase("{change}: {object}", change=title, object=what) if what else title
+
+
+def name_what(record: KeyedRecord, names: RequestNames) -> str | Phrase:
+    """The role of a change with its limits, or the level.
+
+    Empty for other records.
+    """
+    if isinstance(record, Administrator):
+        return ADMINISTRATOR_LEVELS[record.level]
+    if not isinstance(record, Assignment | ThirdPartyAssignment | ThirdPartyGrant):
+        return ""
+    service: str | Phrase = names.services.get(record.service_id, record.service_id)
+    if record.role:
+        service = phrase("{role} at {service}", role=record.role, service=service)
+    ends = () if record.end_date == NO_END else (duration(record.start_date, record.end_date),)
+    if isinstance(record, ThirdPartyAssignment):
+        client = names.entities.get(record.client_entity_id, record.client_entity_id)
+        service = phrase("{role} for {entity}", role=service, entity=client)
+    reference = (phrase("Reference: {ref}", ref=set_apart(record.ref)),) if record.ref else ()
+    for each in (*([set_apart(record.sub_entity)] if record.sub_entity else ()), *reference, *ends):
+        service = phrase("{first}, {rest}", first=service, rest=each)
+    return service
+
+
+def list_some(people: Sequence[str | Phrase]) -> Phrase:
+    """Two names, and how many more."""
+    if len(people) <= NAMED:
+        return phrase("{names}", names=tuple(people))
+    return phrase("{first}, {second} and {count} more", first=people[0], second=people[1], count=len(people) - NAMED)
+
+
+def describe_done(changes: Sequence[Change], names: RequestNames) -> Phrase:
+    """The sentence of changes that were made, with their people. Source: D68, D80"""
+    likes = gather_changes(changes)
+    main = next((each for each in likes if each.kind in FIRST), likes[0])
+    done = say_done(
+        main.kind,
+        [_name_of(each.record.key[0], names) for each in main.changes],
+        name_what(main.changes[0].record, names),
+    )
+    return done or title_changes(changes, names)
+
+
+def say_done(kind: str, people: Sequence[str | Phrase], what: str | Phrase) -> Phrase | None:
+    """The sentence of something that was done with people.
+
+    None for a kind that names nobody.
+    """
+    say = _DONE.get(kind)
+    return say(len(people), who=list_some(people), what=what) if say else None
 
 
 def summarise_change(change: Change, names: RequestNames) -> Phrase:
@@ -166,3 +315,45 @@ def _describe_membership(change: Change, held: Membership, names: RequestNames) 
     if held.invited:
         return phrase("{person} is invited to the organisation.", person=person)
     return phrase("{person} becomes a member of the organisation.", person=person)
+
+
+_TITLES: Final[Mapping[str, Callable[[str | Phrase], Phrase]]] = {
+    "invite": lambda who: phrase("Invite {name}", name=who),
+    "join": lambda who: phrase("Add {name}", name=who),
+    "end": lambda who: phrase("End the membership of {name}", name=who),
+    "revoke": lambda who: phrase("Revoke the invitation of {name}", name=who),
+    "suspend": lambda who: phrase("Suspend {name}", name=who),
+    "restore": lambda who: phrase("Restore {name}", name=who),
+    "details": lambda who: phrase("Change details of {name}", name=who),
+    "assignment add": lambda who: phrase("Give access to {name}", name=who),
+    "assignment change": lambda who: phrase("Change the access of {name}", name=who),
+    "assignment remove": lambda who: phrase("Remove the access of {name}", name=who),
+    "administrator add": lambda who: phrase("Appoint {name}", name=who),
+    "administrator change": lambda who: phrase("Change the level of {name}", name=who),
+    "administrator remove": lambda who: phrase("Remove the level of {name}", name=who),
+    "grant add": lambda who: phrase("Authorise {name}", name=who),
+    "grant change": lambda who: phrase("Change the authorisation of {name}", name=who),
+    "grant accept": lambda who: phrase("Accept the offer of {name}", name=who),
+    "grant remove": lambda who: phrase("End the authorisation of {name}", name=who),
+    "entity change": lambda _: phrase("Change what needs approval"),
+    "entity details": lambda who: phrase("Change details of {name}", name=who),
+    "entity disable": lambda who: phrase("Disable {name}", name=who),
+    "entity enable": lambda who: phrase("Enable {name}", name=who),
+    "entity remove": lambda who: phrase("Remove {name}", name=who),
+}
+_DONE: Final[Mapping[str, Callable[..., Phrase]]] = {
+    "invite": lambda n, **of: counted(n, "{count} person invited: {who}", "{count} people invited: {who}", **of),
+    "join": lambda n, **of: counted(n, "{count} person added: {who}", "{count} people added: {who}", **of),
+    "end": lambda n, **of: counted(n, "{count} membership ended: {who}", "{count} memberships ended: {who}", **of),
+    "suspend": lambda n, **of: counted(n, "{count} person suspended: {who}", "{count} people suspended: {who}", **of),
+    "restore": lambda n, **of: counted(n, "{count} person restored: {who}", "{count} people restored: {who}", **of),
+    "assignment add": lambda n, **of: counted(
+        n, "{count} person got access ({what}): {who}", "{count} people got access ({what}): {who}", **of
+    ),
+    "assignment change": lambda n, **of: counted(
+        n, "Access of {count} person changed ({what}): {who}", "Access of {count} people changed ({what}): {who}", **of
+    ),
+    "assignment remove": lambda n, **of: counted(
+        n, "{count} person lost access ({what}): {who}", "{count} people lost access ({what}): {who}", **of
+    ),
+}

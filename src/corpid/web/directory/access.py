@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access, members, role_assignment
+from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import MemberFilter, UnknownMember, load_member
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
@@ -468,11 +469,13 @@ async def ask_removal(at: PortalContext) -> Check:
     """The check before a role is removed."""
     role = await _this_role(at)
     person, up = role.member, to_person(at, role.member)
-    reviewed = {**at.query, **at.form}.get(FROM) == REVIEW_PAGE
+    came = {**at.query, **at.form}.get(FROM, "")
+    review = came if came.partition("?")[0] == REVIEW_PAGE else ""
+    removed = await find_requested_removals(at.registry, at.actor, now=at.context.now)
 
     async def remove() -> FormResult:
         done = await submit_roles(at, person, [Change(role.row, None)], _REMOVED)
-        return done._replace(page=REVIEW_PAGE) if reviewed and done.change == _REMOVED else done
+        return done._replace(page=review) if review else done
 
     return Check(
         heading=phrase("Remove this access?"),
@@ -481,17 +484,20 @@ async def ask_removal(at: PortalContext) -> Check:
             phrase(
                 "{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name
             ),
+            Paragraph(phrase("This removal is already requested."), look="warning")
+            if (type(role.row), role.row.key) in removed
+            else None,
         ),
         # A form that is sent is refused by the change itself.
         refused=None if at.form else await explain_refusal(at, person, role.service),
-        hidden=((FROM, REVIEW_PAGE),) if reviewed else (),
+        hidden=((FROM, review),) if review else (),
         button=phrase("Remove access"),
         danger=True,
         needs_approval=kind_needs_approval("assignment", at.entity, role.service),
         names=names_shown(person),
         step_name=version_of(role.row),
-        up=up,
-        back=Link(url=at.path(REVIEW_PAGE) if reviewed else up.url, text=phrase("Keep access")),
+        up=Link(url=at.path(review), text=phrase("Access review")) if review else up,
+        back=Link(url=at.path(review) if review else up.url, text=phrase("Cancel")),
         change=remove,
     )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
+from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.role_assignment import RoleFilter
 from corpid.rules.directory import access_texts
@@ -19,6 +22,7 @@ from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPa
 from corpid.web.directory.people import PERSON, SORT, choice_filter, export_list, sorting_column
 from corpid.web.pages.change_sentences import list_parameters
 from corpid.web.pages.components import (
+    LEAVE_OUT,
     SELECT,
     Actions,
     Cell,
@@ -33,10 +37,10 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import ROW, Field, Link, counted_pager
-from corpid.web.sites import NAMES_CHANGED, FormResult, Section, await_found, version_of
+from corpid.web.sites import NAMES_CHANGED, FormResult, Section, SeeOther, await_found, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from starlette.responses import Response
 
@@ -65,6 +69,7 @@ _ENDS: Final[Mapping[str, Phrase]] = {
     "over": phrase("Already ended"),
 }
 _TAKE_AWAY: Final = phrase("Remove access")
+REMOVAL_REQUESTED: Final = Label(phrase("Removal requested"), "warning")
 _CHOOSE: Final = phrase("Choose the access in the list first.")
 
 
@@ -119,6 +124,7 @@ async def show_access(at: PortalContext) -> View:
     at_service = tuple((each.service_id, each.name) for each in services)
     service = next((each for each in services if each.service_id == filters["service"]), None)
     protected = await role_assignment.find_protected(at.registry, at.actor, found.found)
+    removed = await find_requested_removals(at.registry, at.actor, now=at.context.now)
     kept = {name: value for name, value in filters.items() if value}
     narrowed = {name: value for name, value in kept.items() if name != SORT}
     total = found.total.count if found.total and found.total.exact else 0
@@ -127,7 +133,8 @@ async def show_access(at: PortalContext) -> View:
 
     def column(heading: Phrase, order: RoleOrder) -> Column:
         ending = {"ends": filters["ends"] or "dated"} if order == "until" else {}
-        return sorting_column(at, ACCESS, heading, order, sort, narrowed | ending)
+        narrow: Literal["", "end"] = "end" if ending else ""
+        return sorting_column(at, ACCESS, heading, order, sort, narrowed | ending, narrow=narrow)
 
     return at.build_page(
         phrase("Access"),
@@ -159,7 +166,7 @@ async def show_access(at: PortalContext) -> View:
                 column(phrase("Until"), "until"),
             ),
             rows=tuple(
-                (None if each.member.user.user_id in protected else _choice(each), *_row(at, each))
+                (None if each.member.user.user_id in protected else _choice(at, each), *_row(at, each, removed))
                 for each in found.found
             ),
             empty=_empty(at, bool(narrowed or found.after)),
@@ -171,6 +178,10 @@ async def show_access(at: PortalContext) -> View:
                 action=at.path(_END),
                 buttons=(("end", _TAKE_AWAY),),
                 everything=phrase("Select all {count} in this list", count=total) if everything else None,
+                total=total,
+                note=phrase("To select all, narrow the list to at most {count} roles.", count=_MOST_ENDED)
+                if total > _MOST_ENDED
+                else None,
                 kept=tuple(kept.items()),
             ),
             csv=at.path(_CSV, **kept),
@@ -191,21 +202,27 @@ def _empty(at: PortalContext, narrowed: bool) -> Cell:
     )
 
 
-def _choice(role: EntityRole) -> Choice:
+def _choice(at: PortalContext, role: EntityRole) -> Choice:
     named = phrase("{service}: {role}", service=role.service.name, role=role.row.role) if role.row.role else None
     what: Phrase | str = named or role.service.name
-    return Choice(value=role.id, name=phrase("Select {name}, {what}", name=role.member.name, what=what))
+    name = phrase("Select {name}, {what}", name=role.member.name, what=what)
+    return Choice(value=role.id, name=name, chosen=f"{SELECT}{role.id}" in at.form)
 
 
-def _row(at: PortalContext, role: EntityRole) -> tuple[Value, ...]:
+def _row(at: PortalContext, role: EntityRole, removed: Collection[object]) -> tuple[Value, ...]:
+    """The cells of a role.
+
+    `removed` are the records whose removal waits for approval.
+    """
     row, member = role.row, role.member
     person = at.link(f"{PERSON}/{member.membership.membership_id}", member.name)
     state = access_texts.state(row, at.context.day)
     until = last_day(row.end_date)
+    requested = (REMOVAL_REQUESTED,) if (type(row), row.key) in removed else ()
     return (
         person,
         role.service.name,
-        Cell(values=(row.role or None,), notes=access_texts.details(row, part=False)),
+        Cell(values=(row.role or None, *requested), notes=access_texts.details(row, part=False)),
         row.sub_entity or None,
         Cell(values=(until, Label(state, "warning"))) if state else until,
     )
@@ -252,7 +269,7 @@ async def _selected(at: PortalContext) -> tuple[list[EntityRole], int]:
     if at.form.get("all"):
         wanted = _wanted(at, _filters(at.form))
         every = read_all(_page_reader(at, wanted), most=_MOST_ENDED, at_once=_READ_AT_ONCE)
-        found = [each async for each in every]
+        found = [each async for each in every if f"{LEAVE_OUT}{each.id}" not in at.form]
     else:
         chosen = [name.removeprefix(SELECT) for name in at.form if name.startswith(SELECT)]
         found = await role_assignment.load_roles(at.registry, at.actor, chosen)
@@ -272,19 +289,29 @@ def _digest(roles: Sequence[EntityRole]) -> str:
     return version_of(*sorted((each.id, version_of(each.row), names_shown(each.member)) for each in roles))
 
 
+async def show_refused(at: PortalContext) -> View:
+    """The list, with why nothing ends. Raises SeeOther if nothing was tried."""
+    if not at.errors:
+        raise SeeOther(ACCESS)
+    return await show_access(replace(at, query=_filters(at.form)))
+
+
 async def ask_end(at: PortalContext) -> Check:
-    """The check before selected roles are ended. Source: D81"""
+    """The check before selected roles are ended. Raises InvalidInput. Source: D81"""
     roles, others = await _selected(at)
-    selected = (
-        (("all", "yes"), *_filters(at.form).items())
-        if at.form.get("all")
-        else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
-    )
-    back = at.link(ACCESS, phrase("Keep access") if roles else phrase("Access"), **_filters(at.form))
-    return check_end(at, roles, others, hidden=selected, back=back, page=ACCESS)
+    if not roles and not others:
+        raise InvalidInput(_CHOOSE)
+    selected = tuple((f"{SELECT}{each.id}", "yes") for each in roles)
+    if at.form.get("all"):
+        left_out = ((name, "yes") for name in at.form if name.startswith(LEAVE_OUT))
+        selected = (("all", "yes"), *_filters(at.form).items(), *left_out)
+    narrowed = {name: value for name, value in _filters(at.form).items() if value}
+    page = f"{ACCESS}?{urlencode(narrowed)}" if narrowed else ACCESS
+    back = at.link(ACCESS, phrase("Cancel"), **narrowed)
+    return await check_end(at, roles, others, hidden=selected, back=back, page=page)
 
 
-def check_end(
+async def check_end(
     at: PortalContext,
     roles: Sequence[EntityRole],
     others: int,
@@ -293,11 +320,15 @@ def check_end(
     back: Link,
     page: str,
     decision: str = "",
+    stays: bool = False,
 ) -> Check:
     """The check before roles are ended.
 
-    `others` is the number of those that stay, `hidden` what selects them, and `page` is shown afterwards. Source: D81
+    `others` is the number of those that stay, `hidden` what selects them, and `page` is shown afterwards, if it `stays`
+    also after a request. Source: D81
     """
+    removed = await find_requested_removals(at.registry, at.actor, now=at.context.now)
+    again = sum((type(each.row), each.row.key) in removed for each in roles)
     people, more = len({each.member.user.user_id for each in roles}), len(roles) - _SHOWN
     needs = any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
     parts: list[Part] = []
@@ -312,9 +343,12 @@ def check_end(
         lost = counted(len(roles), "{count} role", "{count} roles")
         loses = counted(people, "{count} person loses {roles}.", "{count} people lose {roles}.", roles=lost)
         parts.append(Paragraph(loses, look="summary"))
+    if again:
+        asked = phrase("The removal of {count} of these roles is already requested.", count=again)
+        parts.append(Paragraph(asked, look="warning"))
     columns = (phrase("Person"), phrase("Service"), phrase("Role"), phrase("Part of the organisation"), phrase("Until"))
     not_listed = counted(more, "{count} more role is not listed here.", "{count} more roles are not listed here.")
-    rows = (_row(at, each) for each in roles[:_SHOWN])
+    rows = (_row(at, each, removed) for each in roles[:_SHOWN])
     parts.append(table(phrase("What is removed"), columns, rows, more=not_listed if more > 0 else None))
 
     async def end() -> FormResult:
@@ -324,8 +358,8 @@ def check_end(
         asking = at.request_details(needed=needs)
         ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
-        if not requests:
-            return FormResult("access-removed", page)
+        if not requests or stays:
+            return FormResult(REQUESTED if requests else "access-removed", page)
         return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
 
     return Check(
@@ -376,9 +410,9 @@ SECTION: Final = Section[PortalContext](
         ACCESS: PortalPage(view=show_access),
         _ROLES: PortalPage(view=show_roles),
         _CSV: PortalPage(view=export_access),
-        _END: check_page(ask_end, needs=("delete", "assignment")),
+        _END: check_page(ask_end, form=show_refused, needs=("delete", "assignment")),
     },
     fields=_FILTERS | {SORT, "all", "decision", "reason"},
     filters=_FILTERS | {SORT, "after", "before", ROW},
-    prefixes=(SELECT,),
+    prefixes=(SELECT, LEAVE_OUT),
 )

@@ -13,26 +13,39 @@ from msgspec.structs import replace
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members, role_assignment
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
+from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import Assignment, Service
+from corpid.rules.directory.records import Assignment, Membership, Service
 from corpid.texts import counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.access import FROM, REMOVE, this_member
-from corpid.web.directory.access_list import check_end
+from corpid.web.directory.access_list import REMOVAL_REQUESTED, check_end
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, rejected
 from corpid.web.directory.page_context import SETTINGS, PortalContext, names_shown, saved_or_requested
-from corpid.web.directory.people import PERSON
+from corpid.web.directory.people import PERSON, list_filters, narrow
 from corpid.web.directory.person import ask_about, membership_id_of, name_role
-from corpid.web.pages.components import SELECT, Actions, Cell, Choice, Column, Label, Paragraph, Selection, Table
-from corpid.web.pages.layout import Link, pager_of
+from corpid.web.pages.components import (
+    SELECT,
+    Actions,
+    Cell,
+    Choice,
+    Column,
+    Filters,
+    Label,
+    Paragraph,
+    Selection,
+    Table,
+    Tabs,
+)
+from corpid.web.pages.layout import ROW, Link, NavigationLink, counted_pager
 from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import date
 
     from corpid.flows.directory.access_review import ReviewedPerson as Found
@@ -48,6 +61,10 @@ _SIGN_OFF: Final = f"{REVIEW}/sign-off"
 _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
 HEADING: Final = phrase("Access review")
+_ACCESS: Final = "access"
+"""the parameter that shows those without access"""
+_NONE: Final = "none"
+_NARROWED: Final = ("q", "state", "service")
 _REMOVE: Final = "remove"
 """the decision"""
 _STAYS: Final = phrase(
@@ -58,7 +75,7 @@ _SHOWN_HERE: Final = "shown-"
 _SHOWN: Final = 40
 """people of a page: a form has at most a hundred fields"""
 _BEGIN_IT: Final = phrase(
-    "In a review you check what each person may do, and keep it or end the membership. You can begin before it is due."
+    "In a review you check what each person may do: keep it, remove roles, or end the membership. You can begin before it is due."
 )
 _HOW: Final = phrase(
     "Keep what each person may do, remove roles, or end the membership. If anything changes after you kept "
@@ -79,46 +96,78 @@ async def show_review(at: PortalContext) -> View:
     state = await access_review.load_review_state(at.registry, at.actor, entity_id)
     of = state.review
     under_way = of is not None and bool(of.began_at)
-    due = of is not None and of.due_at <= at.context.now
-    shows = under_way or due or bool(query.get(_BEGIN))
-    begin = {} if under_way or due else {_BEGIN: "yes"}
-    after = query.get("after", "")
-    found = await _people(at, after) if shows else lists.ListPage(found=())
-    if after and not found.found:
-        after, found = "", await _people(at, "")
-    left = bool(found.found)
-    if left:  # those who changed meanwhile may have come back
+    begins = under_way or (of is not None and of.due_at <= at.context.now) or bool(query.get(_BEGIN))
+    if not begins:
+        begin = at.link(REVIEW, phrase("Begin the review"), **{_BEGIN: "yes"})
+        return at.build_page(
+            HEADING, await describe_state(at, state), await _last(at, state) or None, _BEGIN_IT, Actions((begin,))
+        )
+    listed = await _list_left(at)
+    if under_way:  # those who changed meanwhile may have come back
         state = await access_review.load_review_state(at.registry, at.actor, entity_id)
+    finished = under_way and not await _find_any(at)
     progress = phrase("{kept} of {count} people reviewed", kept=state.kept, count=state.people)
-    last = await _last(at, state)
-    page = at.build_page(
+    done = (
+        Paragraph(phrase("Everybody has been reviewed. Sign off the review to finish it."), look="empty"),
+        Actions((at.link(_SIGN_OFF, phrase("Sign off")),)),
+    )
+    return at.build_page(
         HEADING,
         await describe_state(at, state),
-        last or None,
+        await _last(at, state) or None,
         Paragraph(progress, look="summary") if under_way else None,
+        *(done if finished else (_HOW, *listed)),
     )
-    if not shows:
-        parts: tuple[Part, ...] = (
-            _BEGIN_IT,
-            Actions((at.link(REVIEW, phrase("Begin the review"), **begin),)),
-        )
-    elif left:
-        parts = (_HOW, await _table(at, found, begin, after))
-    elif under_way:
-        parts = (
-            Paragraph(phrase("Everybody has been reviewed. Sign off the review to finish it."), look="empty"),
-            Actions((at.link(_SIGN_OFF, phrase("Sign off")),)),
-        )
-    else:
-        parts = ()
-    return replace(page, parts=(*page.parts, *parts))
 
 
-async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
+async def _list_left(at: PortalContext) -> tuple[Part, ...]:
+    """People to review: those with access, and apart from them those without."""
+    query = at.query
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    wanted, without = narrow(query, services), query.get(_ACCESS) == _NONE
+    reading = access_review.list_people_left(
+        at.registry, at.actor, wanted, with_access=not without, after=query.get("after", ""),
+        before=query.get("before", ""), limit=_SHOWN,
+    )  # fmt: skip
+    left = await await_found(reading)
+    kept = {name: query[name] for name in (_BEGIN, _ACCESS, *_NARROWED) if query.get(name)}
+    tabs = (("", phrase("With access"), left.with_access), (_NONE, phrase("Without access"), left.without_access))
+    page, numbered = left.page, {**query, ROW: str(left.first)}
+    return (
+        Tabs(
+            label=phrase("Access"),
+            links=tuple(
+                NavigationLink(
+                    url=at.path(REVIEW, **{**kept, _ACCESS: value}), text=text, count=count,
+                    current=(value == _NONE) is without,
+                )
+                for value, text, count in tabs
+            ),
+        ),
+        replace(
+            await _table(at, page.found),
+            filters=Filters(
+                action=at.path(REVIEW),
+                fields=list_filters(wanted, services),
+                kept=tuple((name, value) for name, value in kept.items() if name not in _NARROWED),
+            ),
+            empty=phrase("Nobody is left to review here."),
+            pager=counted_pager(at.path(REVIEW), kept, numbered, page, most=_SHOWN),
+        ),
+    )  # fmt: skip
+
+
+async def _find_any(at: PortalContext) -> bool:
+    """Return whether anybody is still to be reviewed."""
     reading = access_review.list_reviewed_people(
-        at.registry, at.actor, at.entity.entity_id, unreviewed=True, after=after, limit=_SHOWN
+        at.registry, at.actor, at.entity.entity_id, unreviewed=True, after="", limit=1
     )
-    return await await_found(reading)
+    return bool((await reading).found)
+
+
+def _here(at: PortalContext) -> str:
+    """The place in the review to which each decision leads back."""
+    return f"{REVIEW}?{urlencode(at.filters)}" if at.filters else REVIEW
 
 
 async def describe_state(at: PortalContext, state: ReviewState) -> Phrase:
@@ -148,44 +197,52 @@ def _day(at: PortalContext, moment: int) -> date:
     return datetime.fromtimestamp(moment, at.provider.policy.timezone).date()
 
 
-async def _table(at: PortalContext, found: lists.ListPage[Found], begin: Mapping[str, str], after: str) -> Table:
+async def _table(at: PortalContext, found: Sequence[Found]) -> Table:
     """A page of people, one row for each access."""
     directory = at.registry.directory
     held: list[Assignment | ThirdPartyAssignment] = []
-    for each in found.found:
+    for each in found:
         held += each.access.roles
         held += each.access.third_party_roles
     roles: defaultdict[str, list[RoleRecords]] = defaultdict(list)
     for role in await lists.load_roles(directory, held):
         roles[role.row.user_id].append(role)
-    levels = [each.access.administrator for each in found.found if each.access.administrator]
+    levels = [each.access.administrator for each in found if each.access.administrator]
     named = {service for one in levels if isinstance(one.services, tuple) for service in one.services}
     services = {
         each.service_id: each.name for each in (await directory.read(Service, [(one,) for one in named])).values()
     }
-    rows = [row for each in found.found for row in await _rows(at, each, roles[each.user.user_id], services)]
+    removed = await find_requested_removals(at.registry, at.actor, now=at.context.now)
+    rows = [row for each in found for row in await _rows(at, each, roles[each.user.user_id], services, removed)]
     choices = [row[0] for row in rows if isinstance(row[0], Choice)]
     return Table(
         caption=phrase("What each person may do"),
-        columns=(Column(phrase("Person")), Column(phrase("Access")), Column(phrase("Decision"))),
+        columns=(Column(phrase("Person")), Column(phrase("Access")), Column(phrase("Decision"), narrow="end")),
         rows=tuple(rows if choices else (row[1:] for row in rows)),
         selection=Selection(
-            action=at.path(REVIEW, **begin, after=after),
+            action=at.path(REVIEW, **at.filters),
             buttons=(("keep", phrase("Keep access")), (_REMOVE, phrase("Remove roles"))),
             everything=phrase("Select everybody on this page"),
             kept=tuple((f"{_SHOWN_HERE}{each.value}", "yes") for each in choices),
         )
         if choices
         else None,
-        pager=pager_of(at.path(REVIEW), begin, came=bool(after), after=found.after),
     )
 
 
 async def _rows(
-    at: PortalContext, each: Found, roles: Sequence[RoleRecords], services: Mapping[str, str]
+    at: PortalContext,
+    each: Found,
+    roles: Sequence[RoleRecords],
+    services: Mapping[str, str],
+    removed: Collection[object],
 ) -> list[tuple[Value | Choice, ...]]:
-    """A person's rows: the first one chooses them."""
+    """A person's rows: the first one chooses them.
+
+    `removed` are the records whose removal waits for approval.
+    """
     membership, level = each.access.membership, each.access.administrator
+    ends = (Membership, membership.key) in removed
     member = Member(membership=membership, user=each.user)
     name, own = member.name, each.user.user_id == at.actor.user_id
     page = f"{PERSON}/{membership.membership_id}"
@@ -195,10 +252,15 @@ async def _rows(
     why_not = _OWN if own and not await access_review.may_keep_own(at.registry, at.actor) else None
     notes: list[Value] = [why_not] if why_not else []
     refusal = own or level is not None
-    if not refusal or not (await members.preview_change(at.registry, membership, actor=at.actor, end=True)).refusal:
+    may_end = (
+        not refusal or not (await members.preview_change(at.registry, membership, actor=at.actor, end=True)).refusal
+    )
+    if may_end and not ends:
         end = f"{page}/revoke" if membership.invited else f"{REVIEW}/{membership.membership_id}/end"
-        notes.append(at.link(end, phrase("End the membership"), about=name))
+        kept = {} if membership.invited else at.filters
+        notes.append(at.link(end, phrase("End the membership"), about=name, **kept))
     tags = (
+        REMOVAL_REQUESTED if ends else None,
         Label(STATES[member.state], "warning") if member.state != "active" else None,
         Label(phrase("Changed since you looked"), "error") if changed else None,
     )
@@ -218,8 +280,9 @@ async def _rows(
         )
         changeable = (not own or why_not is None) and isinstance(row, Assignment)
         about = phrase("{names}", names=(name, name_role(role)))
-        remove = at.link(f"{REMOVE}/{object_id(row.key)}", phrase("Remove"), about, **{FROM: REVIEW})
-        access.append((cell, remove if changeable else None))
+        remove = at.link(f"{REMOVE}/{object_id(row.key)}", phrase("Remove"), about, **{FROM: _here(at)})
+        requested = REMOVAL_REQUESTED if (type(row), row.key) in removed else None
+        access.append((cell, requested or (remove if changeable else None)))
     if not access:
         access.append((phrase("{name} has no access yet.", name=name), None))
     choice = (
@@ -259,9 +322,13 @@ async def ask_decision(at: PortalContext) -> Check:
     protected = await role_assignment.find_protected(at.registry, at.actor, roles)
     mine = [each for each in roles if each.member.user.user_id not in protected]
     chosen = tuple((name, "yes") for name in at.form if name.startswith((SELECT, _SHOWN_HERE)) or name == "all")
-    back = Link(url=up.url, text=phrase("Keep access") if mine else phrase("Go back"))
-    asked = check_end(at, mine, len(roles) - len(mine), hidden=chosen, back=back, page=REVIEW, decision=_REMOVE)
-    return replace(asked, parts=(*asked.parts, Paragraph(_STAYS, look="hint")))
+    back = Link(url=up.url, text=phrase("Cancel"))
+    asked = await check_end(
+        at, mine, len(roles) - len(mine), hidden=chosen, back=back, page=_here(at), decision=_REMOVE, stays=True
+    )
+    return replace(
+        asked, up=up, action=at.path(REVIEW, **at.filters), parts=(*asked.parts, Paragraph(_STAYS, look="hint"))
+    )
 
 
 async def _chosen(at: PortalContext) -> list[Member]:
@@ -293,9 +360,7 @@ async def _keep_access(at: PortalContext) -> FormResult:
     except Forbidden as error:
         own = any(each.user_id == at.actor.user_id for each in kept)
         raise InvalidInput(_OWN if own else phrase("You cannot do this: {reason}.", reason=error.reason)) from None
-    after = at.query.get("after", "")
-    page = f"{REVIEW}?{urlencode({'after': after})}" if after else REVIEW
-    return FormResult("access-kept" if len(kept) > 1 else "access-kept-one", page)
+    return FormResult("access-kept" if len(kept) > 1 else "access-kept-one", _here(at))
 
 
 def _read_kept(form: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -323,13 +388,14 @@ async def ask_end(at: PortalContext) -> Check:
             )
         except REFUSALS as error:
             raise rejected(error, entity=at.entity, name=found.name) from None
-        return saved_or_requested(request, FormResult("person-ended", REVIEW))
+        return saved_or_requested(request, FormResult("person-ended", _here(at)), stays=True)
 
-    return await ask_about(at, found, "end", end, up=_to_review(at))
+    asked = await ask_about(at, found, "end", end, up=_to_review(at))
+    return replace(asked, action=at.path(at.page, **at.filters))
 
 
 def _to_review(at: PortalContext) -> Link:
-    return at.link(REVIEW, HEADING)
+    return at.link(REVIEW, HEADING, **at.filters)
 
 
 # --- signing off
@@ -341,7 +407,7 @@ async def ask_sign_off(at: PortalContext) -> Check:
     refused = None
     if state.review is None or not state.review.began_at:
         refused = _NOT_OPEN
-    elif (await _people(at, "")).found:
+    elif await _find_any(at):
         refused = _LEFT
     stays = counted(
         state.kept,
@@ -380,7 +446,7 @@ SECTION: Final = Section[PortalContext](
     },
     named_pages={re.compile(f"{REVIEW}/{_ID}/end"): check_page(ask_end, needs=("delete", "membership"))},
     fields=frozenset({"all", "decision", "reason"}),
-    filters=frozenset({"after", _BEGIN}),
+    filters=frozenset({"after", "before", ROW, _BEGIN, _ACCESS, *_NARROWED}),
     prefixes=(SELECT, _SHOWN_HERE),
     changes={
         "access-kept-one": phrase("The access stays as shown."),

@@ -16,6 +16,7 @@ from corpid.flows.directory.notice_texts import OF_ENTITY
 from corpid.flows.directory.undo import find_undoable, keep_for_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.change_texts import describe_done
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
 from corpid.rules.directory.records import ENTITY_STATUSES
 from corpid.texts import counted, phrase
@@ -319,12 +320,17 @@ async def _find_undoable(at: PortalContext) -> tuple[str, Phrase] | None:
     if found is None:
         return None
     names = await load_names(at.registry, at.actor.entity_id, found.changes)
-    return found.name, requests.name_subjects(found.changes, names)
+    return found.name, describe_done(found.changes, names)
+
+
+async def _describe_undone(at: PortalContext) -> Phrase | None:
+    done = await history.describe_last(at)
+    return phrase("Undone. {change}", change=done) if done else None
 
 
 SECTION: Final = Section[PortalContext](
     pages={
-        "": PortalPage(view=show_home),
+        "": PortalPage(view=show_home, offers_undo=True),
         ORGANISATION: PortalPage(view=show_choice, submit=choose_entity, field="entity"),
         "ending": PortalPage(view=show_ending),
         _UNDO: check_page(ask_undo),
@@ -372,7 +378,7 @@ _SITE: Final = Site(
     arrive=_arrive,
     admit=admit,
     remembered=remembered,
-    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, offered=_find_undoable),
+    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, offered=_find_undoable, describe_undone=_describe_undone),
     keeps=True,
 )
 

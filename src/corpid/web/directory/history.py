@@ -6,7 +6,7 @@ import asyncio
 import re
 from datetime import date, datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,16 +14,18 @@ from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
-from corpid.rules.audit_records import AuditPart
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.change_texts import NAMED
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable, set_apart
 from corpid.rules.directory.role_forms import day, day_fault
-from corpid.texts import Phrase, counted, phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.directory.page_context import PortalContext, PortalPage
 from corpid.web.pages import change_sentences as texts
 from corpid.web.pages.components import (
+    Cell,
     Column,
+    Details,
     Facts,
     Filters,
     Group,
@@ -56,6 +58,10 @@ HISTORY: Final = "history"
 _EXPORT: Final = f"{HISTORY}/export"
 _CHANGE: Final = re.compile(rf"{HISTORY}/[1-9][0-9]{{0,17}}")
 _PAGE: Final = 50
+_FURTHER: Final = (500, 500)
+"""changes that are read for the rest of an action of many"""
+_UNFOLDED: Final = 100
+"""changes of one action that are listed"""
 _LAST: Final = 5
 """changes on the page of a record"""
 _MOST_EXPORTED: Final = 5000
@@ -73,13 +79,12 @@ async def show_history(at: PortalContext) -> View:
     wanted, errors = _read_filters(at)
     before = read_number(at.query.get("before", ""))
     try:
-        found = await flow.changes(at.registry, at.actor, wanted, before=before, limit=_PAGE)
+        found = await _read_actions(at, wanted, before=before, most=_PAGE)
     except AmbiguousName as error:
-        found, errors = AuditPart(entries=[], before=0), (*errors, ("person", refusal_of(error)))
-    names = await flow.names(at.registry, at.actor, found.entries)
+        found, errors = _Actions(groups=[], before=0), (*errors, ("person", refusal_of(error)))
     services = await list_records(at.registry, at.actor, SERVICES, limit=_MOST_SERVICES)
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
-    here, searched_on = at.path(HISTORY), bool(found.before) and len(found.entries) < _PAGE
+    here, searched_on = at.path(HISTORY), bool(found.before) and not found.groups
     if searched_on:
         empty = phrase("Nothing was found among the latest changes. Search the older ones with “Next page”.")
     elif kept:
@@ -92,7 +97,7 @@ async def show_history(at: PortalContext) -> View:
         Table(
             caption=phrase("Changes, the latest first"),
             columns=(Column(phrase("When")), Column(phrase("Who")), Column(phrase("What changed"))),
-            rows=tuple(_row(at, each, names) for each in found.entries),
+            rows=tuple((each.at, each.by, each.text) for each in await _show_actions(at, found)),
             empty=empty,
             filters=Filters(
                 action=here,
@@ -114,7 +119,7 @@ async def show_history(at: PortalContext) -> View:
             csv=at.path(_EXPORT, **kept),
         ),
         Paragraph(phrase("The last {most} changes of this list, at most", most=_MOST_EXPORTED), look="hint")
-        if found.entries
+        if found.groups
         else None,
         errors=errors,
     )  # fmt: skip
@@ -154,41 +159,87 @@ def _seconds(at: PortalContext, day: date) -> int:
     return max(1, int(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()))
 
 
-def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> tuple[datetime, str | Phrase, Link]:
-    return (
-        at.moment(entry.at),
-        texts.name_author(entry.actor, entry, names, at.actor.entity_id),
-        at.link(f"{HISTORY}/{entry.number}", texts.describe_entry(entry, names)),
-    )
+class _Actions(NamedTuple):
+    """Changes that were made together, the latest first."""
+
+    groups: list[list[AuditEntry]]
+    before: int
+    """the place after them; 0: there are no more"""
+    is_cut: bool = False
+    """whether more belong to the last one than are read"""
 
 
-async def list_recent(at: PortalContext, *, most: int) -> tuple[TimelineEntry, ...]:
-    """The last changes, for the home page.
+async def _read_actions(at: PortalContext, wanted: flow.HistoryFilter, *, before: int, most: int) -> _Actions:
+    """Read changes together by batch, approved request or form."""
+    entries: list[AuditEntry] = []
+    groups: list[list[AuditEntry]] = []
+    for limit in (_PAGE, *_FURTHER):
+        found = await flow.changes(at.registry, at.actor, wanted, before=before, limit=limit)
+        entries, before = [*entries, *found.entries], found.before
+        groups = [list(some) for _, some in groupby(entries, _name_action)]
+        if not before or len(groups) > most or not entries or len(groups[-1]) == 1:
+            break
+    if len(groups) > most:
+        return _Actions(groups[:most], groups[most - 1][-1].number)
+    return _Actions(groups, before, is_cut=bool(before) and len(groups) > 0 and len(groups[-1]) > 1)
 
-    Those of one batch are one line, with its first change.
-    """
-    found = await flow.changes(at.registry, at.actor, flow.HistoryFilter(), before=0, limit=_PAGE)
-    batches = [list(some) for _, some in groupby(found.entries, lambda each: each.detail.get("batch") or each.number)]
-    shown = [some[-1] for some in batches[:most]]
-    names = await flow.names(at.registry, at.actor, shown)
-    lines: list[TimelineEntry] = []
-    for entry, some in zip(shown, batches, strict=False):
-        line = _entry(at, entry, names)
+
+def _name_action(entry: AuditEntry) -> str:
+    return entry.detail.get("batch") or entry.detail.get("approval") or entry.request_id or str(entry.number)
+
+
+async def _show_actions(at: PortalContext, found: _Actions) -> tuple[TimelineEntry, ...]:
+    """Each action in a line, which unfolds to its changes."""
+    named = [each for some in found.groups for each in (*some[:_UNFOLDED], *some[-NAMED:])]
+    names = await flow.names(at.registry, at.actor, named)
+    lines = []
+    for some in found.groups:
+        line = _entry(at, some[-1], names)
         if len(some) > 1:
-            more, change = len(some) - 1, texts.describe_entry(entry, names)
-            text = counted(
-                more, "{change}, and {count} more change", "{change}, and {count} more changes", change=change
-            )
-            if found.before and some is batches[-1]:
-                text = phrase("{change}, and at least {count} more changes", change=change, count=more)
-            line = replace(line, text=at.link(HISTORY, text))
+            is_cut = found.is_cut and some is found.groups[-1]
+            listed: list[Value] = [_link(at, each, names) for each in some[:_UNFOLDED]]
+            left = len(some) - len(listed)
+            if left or is_cut:
+                more = (
+                    phrase("And at least {count} more", count=left)
+                    if is_cut
+                    else phrase("And {count} more", count=left)
+                )
+                listed.append(more)
+            text = texts.describe_entries(some, names, is_cut=is_cut)
+            line = replace(line, text=Cell(values=(text,), notes=(Details(about="", facts=(), items=tuple(listed)),)))
         lines.append(line)
     return tuple(lines)
 
 
+async def list_recent(at: PortalContext, *, most: int) -> tuple[TimelineEntry, ...]:
+    """The last actions, for the home page."""
+    return await _show_actions(at, await _read_actions(at, flow.HistoryFilter(), before=0, most=most))
+
+
+async def describe_last(at: PortalContext) -> Phrase | None:
+    """The last action of the reader.
+
+    None without a right to the history.
+    """
+    try:
+        found = await _read_actions(at, flow.HistoryFilter(), before=0, most=1)
+    except Forbidden:
+        return None
+    if not found.groups or found.groups[0][0].actor != at.actor.name:
+        return None
+    [some] = found.groups[:1]
+    names = await flow.names(at.registry, at.actor, some[-NAMED:])
+    return texts.describe_entries(some, names)
+
+
+def _link(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> Link:
+    return at.link(f"{HISTORY}/{entry.number}", texts.describe_entry(entry, names))
+
+
 def _entry(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> TimelineEntry:
-    when, who, what = _row(at, entry, names)
-    return TimelineEntry(text=what, by=who, at=when)
+    by = texts.name_author(entry.actor, entry, names, at.actor.entity_id)
+    return TimelineEntry(text=_link(at, entry, names), by=by, at=at.moment(entry.at))
 
 
 async def show_last_changes(
@@ -306,7 +357,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Transl
 
 SECTION: Final = Section[PortalContext](
     name=HISTORY,
-    pages={HISTORY: PortalPage(view=show_history), _EXPORT: PortalPage(view=export_history)},
+    pages={HISTORY: PortalPage(view=show_history, offers_undo=True), _EXPORT: PortalPage(view=export_history)},
     named_pages={_CHANGE: PortalPage(view=show_change)},
     filters=frozenset({*_FILTERS, "before"}),
 )

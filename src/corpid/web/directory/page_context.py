@@ -287,6 +287,11 @@ def names_shown(*people: Member) -> str:
     return digest_names(name_as_known(each.user, each.membership) for each in people)
 
 
-def saved_or_requested(request: ChangeRequest | None, saved: FormResult) -> FormResult:
-    """The page after a change, or that of its request. Source: D55"""
-    return saved if request is None else FormResult(REQUESTED, f"requests/{request.request_id}")
+def saved_or_requested(request: ChangeRequest | None, saved: FormResult, *, stays: bool = False) -> FormResult:
+    """The page after a change, or that of its request.
+
+    `stays`: the same page after both. Source: D55
+    """
+    if request is None:
+        return saved
+    return FormResult(REQUESTED, saved.page if stays else f"requests/{request.request_id}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, TypedDict, TypeVar, cast, get_args
+from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members, role_assignment
@@ -39,6 +41,7 @@ from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPa
 from corpid.web.http.requests import UPLOAD
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
+    LEAVE_OUT,
     SELECT,
     Cell,
     Choice,
@@ -90,8 +93,8 @@ MOST_EXPORTED: Final = 10_000
 """lines of a downloaded list"""
 _NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
 """the last line of a file that stops before the list does"""
-_KEPT: Final = frozenset({"all", "q", "state", "service"})
-"""fields of a selection that its pages send again"""
+_NARROWED: Final = ("q", "state", "service", "sort")
+"""parameters of the list, to which a change leads back"""
 _GIVE: Final = "give"
 _EDIT: Final = "edit"
 """the decision to choose another role"""
@@ -140,10 +143,10 @@ _ERRORS: Final = 20
 _LINE: Final = 60
 
 
-async def show_people(at: PortalContext) -> View:
+async def show_people(at: PortalContext) -> Page:
     """The people of the entity, a page of fifty."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    wanted, sort = _narrow(at.query, services), _read_sort(at.query)
+    wanted, sort = narrow(at.query, services), _read_sort(at.query)
     try:
         page = await members.list_members(
             at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), before=at.query.get("before", ""),
@@ -158,14 +161,13 @@ async def show_people(at: PortalContext) -> View:
     may_change = members.may_invite(at.actor)
     invite = at.link(INVITE, phrase("Invite a person")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
-    at_service = tuple((each.service_id, each.name) for each in services)
     columns = (
         sorting_column(at, PEOPLE, phrase("Name"), _NAME, sorts, kept),
         sorting_column(at, PEOPLE, phrase("User name"), _USER_NAME, sorts, kept),
-        sorting_column(at, PEOPLE, phrase("E-mail address"), _EMAIL, sorts, kept),
-        Column(phrase("State")),
-        Column(phrase("Access")),
-        *((Column(phrase("Last sign-in")),) if last is not None else ()),
+        sorting_column(at, PEOPLE, phrase("E-mail address"), _EMAIL, sorts, kept, narrow="hidden"),
+        Column(phrase("State"), narrow="end"),
+        Column(phrase("Access"), narrow="hidden"),
+        *((Column(phrase("Last sign-in"), narrow="hidden"),) if last is not None else ()),
     )
     empty: Value
     if kept:
@@ -186,25 +188,16 @@ async def show_people(at: PortalContext) -> View:
                 empty=empty,
                 filters=Filters(
                     action=at.path(PEOPLE),
-                    fields=(
-                        Field(
-                            name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search",
-                            value=wanted.search, most=_CHARACTERS,
-                        ),
-                        choice_filter(phrase("State"), "state", wanted.state, STATES.items()),
-                        *(
-                            [choice_filter(phrase("Has access at"), "service", wanted.service_id, at_service)]
-                            if services
-                            else []
-                        ),
-                    ),
+                    fields=list_filters(wanted, services),
                     kept=tuple(sorted_by.items()),
                 ),
                 selection=Selection(
                     action=at.path(SELECTED),
                     buttons=tuple((action, BULK_ACTIONS[action].button) for action in _list_actions(at)),
                     everything=_everything(page),
-                    kept=tuple(kept.items()),
+                    total=page.total.count if page.total else 0,
+                    note=_why_not_all(page),
+                    kept=tuple((kept | sorted_by).items()),
                 ),
                 pager=counted_pager(at.path(PEOPLE), kept | sorted_by, at.query, page, most=_SHOWN),
                 csv=at.path(PEOPLE_CSV, **kept, **sorted_by),
@@ -235,7 +228,14 @@ def _order(sort: str) -> _Order:
 
 
 def sorting_column(
-    at: PortalContext, page: str, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]
+    at: PortalContext,
+    page: str,
+    heading: Phrase,
+    name: str,
+    sort: str,
+    kept: Mapping[str, str],
+    *,
+    narrow: Literal["", "end", "hidden"] = "",
 ) -> Column:
     """The head of a column that sorts the list.
 
@@ -243,11 +243,24 @@ def sorting_column(
     """
     address = at.path(page, **kept, **{SORT: f"-{name}" if sort == name else name})
     if sort.removeprefix("-") != name:
-        return Column(heading, address)
-    return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
+        return Column(heading, address, narrow=narrow)
+    return Column(heading, address, "descending" if sort.startswith("-") else "ascending", narrow)
 
 
-def _narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
+def list_filters(wanted: MemberFilter, services: Sequence[Service]) -> tuple[Field, ...]:
+    """The fields that narrow a list of members."""
+    at_service = tuple((each.service_id, each.name) for each in services)
+    search = Field(
+        name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search", value=wanted.search,
+        most=_CHARACTERS,
+    )  # fmt: skip
+    state = choice_filter(phrase("State"), "state", wanted.state, STATES.items())
+    if not services:
+        return search, state
+    return search, state, choice_filter(phrase("Has access at"), "service", wanted.service_id, at_service)
+
+
+def narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
     """The filter in an address or a form."""
     state, service = given.get("state", ""), given.get("service", "")
     return MemberFilter(
@@ -258,7 +271,7 @@ def _narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilt
 
 
 async def _wanted(at: PortalContext, given: Mapping[str, str]) -> MemberFilter:
-    return _narrow(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
+    return narrow(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
 
 
 async def _find_last_sign_ins(at: PortalContext, page: Sequence[MemberSummary]) -> Mapping[str, int] | None:
@@ -279,7 +292,11 @@ def _row(at: PortalContext, each: MemberSummary, last: Mapping[str, int] | None)
     details = [value for detail in PLAIN_DETAILS if (value := getattr(membership, detail))]
     level = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
     return (
-        Choice(value=membership.membership_id, name=phrase("Select {name}", name=member.name)),
+        Choice(
+            value=membership.membership_id,
+            name=phrase("Select {name}", name=member.name),
+            chosen=f"{SELECT}{membership.membership_id}" in at.form,
+        ),
         Cell(values=(Link(url=url, text=name), *level), notes=(", ".join(details),) if details else ()),
         member.identity,
         member.email,
@@ -314,6 +331,12 @@ def _everything(page: FoundPage[MemberSummary]) -> Phrase | None:
     return counted(
         page.total.count, "Select all {count} in this list", "Select all {count} in this list, not only on this page"
     )
+
+
+def _why_not_all(page: FoundPage[MemberSummary]) -> Phrase | None:
+    """The note where the whole list cannot be selected."""
+    is_long = page.total is not None and (not page.total.exact or page.total.count > MOST_SELECTED)
+    return phrase("To select all, narrow the list to at most {count} people.", count=MOST_SELECTED) if is_long else None
 
 
 def _saved(at: PortalContext) -> Phrase | None:
@@ -445,16 +468,25 @@ async def _read_selected(at: PortalContext) -> tuple[str, list[Member]]:
             selected = await select_members(at.registry, chosen, actor=at.actor)
     except UnknownMember:
         raise InvalidInput(CHANGED_MEANWHILE) from None
+    selected = [each for each in selected if f"{LEAVE_OUT}{each.membership.membership_id}" not in at.form]
     if not selected:
         raise InvalidInput(phrase("Select at least one person."))
     return action, selected
 
 
 async def show_selected(at: PortalContext) -> View:
-    """The reason why nobody is changed. Raises SeeOther if nothing was tried."""
+    """The list, with why nobody is changed.
+
+    Raises SeeOther if nothing was tried.
+    """
     if not at.errors:
         raise SeeOther(PEOPLE)
-    return at.build_page(phrase("Nobody was changed"), Paragraph(text=phrase("Go back to the list, and select again.")))
+    return await show_people(replace(at, query=_narrowed(at)))
+
+
+def _narrowed(at: PortalContext) -> dict[str, str]:
+    """The parameters of the list in which people were selected."""
+    return {name: at.form[name] for name in _NARROWED if at.form.get(name)}
 
 
 async def ask_selected(at: PortalContext) -> Check | Page:
@@ -494,7 +526,8 @@ async def ask_selected(at: PortalContext) -> Check | Page:
                     "others again.",
                 )
             )
-        return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(texts.done, PEOPLE)
+        page = f"{PEOPLE}?{urlencode(_narrowed(at))}" if _narrowed(at) else PEOPLE
+        return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(texts.done, page)
 
     return Check(
         heading=texts.heading(len(people)),
@@ -516,13 +549,15 @@ async def ask_selected(at: PortalContext) -> Check | Page:
         ),
         names=names_shown(*people),
         step_name=preview.digest,
-        back=at.section_link(PEOPLE),
+        up=at.link(PEOPLE, phrase("People"), **_narrowed(at)),
+        back=at.link(PEOPLE, phrase("Cancel"), **_narrowed(at)),
         change=write,
     )
 
 
 def _kept_selection(at: PortalContext) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in at.form.items() if name in _KEPT or name.startswith(SELECT)]
+    kept = ("all", *_NARROWED)
+    return [(name, value) for name, value in at.form.items() if name in kept or name.startswith((SELECT, LEAVE_OUT))]
 
 
 def _known(at: PortalContext, member: Member) -> tuple[Value, ...]:
@@ -897,8 +932,8 @@ SECTION: Final = Section[PortalContext](
         INVITE: check_page(ask_invitation, form=show_invitation, needs=_INVITING),
         SEVERAL: check_page(ask_invitations, form=show_invitations, field="people", upload="people", needs=_INVITING),
     },
-    fields=role_fields.FIELDS | _KEPT | {*MEMBER.fields, "people", "reason", "decision"},
-    prefixes=(SELECT, role_fields.PARAMETER),
+    fields=role_fields.FIELDS | {"all", *_NARROWED, *MEMBER.fields, "people", "reason", "decision"},
+    prefixes=(SELECT, LEAVE_OUT, role_fields.PARAMETER),
     filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before", ROW}),
     changes={
         INVITED: phrase("The invitation has been sent."),

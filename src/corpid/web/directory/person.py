@@ -20,7 +20,7 @@ from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.change_texts import summarise_changes
+from corpid.rules.directory.change_texts import title_changes
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
@@ -229,7 +229,7 @@ async def _show_requests(at: PortalContext, found: Member) -> Group | None:
         at.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
     rows = [
-        (at.link(f"{REQUESTS}/{quote(each.record.request_id, safe='')}", summarise_changes(each.changes, each.names)),)
+        (at.link(f"{REQUESTS}/{quote(each.record.request_id, safe='')}", title_changes(each.changes, each.names)),)
         for each in waiting
     ]
     if not rows:
@@ -498,7 +498,6 @@ class ConfirmedAction(ViewPart, frozen=True, kw_only=True):
     sentences: Callable[[PortalContext, Member], tuple[Phrase, ...]]
     button: Phrase
     done: str
-    keep: Phrase
     is_end: bool
     """whether it takes the same right as the end of the membership"""
 
@@ -514,7 +513,6 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         ),
         button=phrase("Suspend"),
         done="person-suspended",
-        keep=phrase("Keep as it is"),
         is_end=True,
     ),
     "restore": ConfirmedAction(
@@ -529,7 +527,6 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         ),
         button=phrase("Restore"),
         done="person-restored",
-        keep=phrase("Keep as it is"),
         is_end=False,
     ),
     "end": ConfirmedAction(
@@ -544,7 +541,6 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         ),
         button=phrase("End the membership"),
         done="person-ended",
-        keep=phrase("Keep the membership"),
         is_end=True,
     ),
     "revoke": ConfirmedAction(
@@ -553,7 +549,6 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         sentences=lambda _at, _found: (phrase("The link in the e-mail will stop working."),),
         button=phrase("Revoke the invitation"),
         done="invitation-revoked",
-        keep=phrase("Keep the invitation"),
         is_end=True,
     ),
 }
@@ -592,7 +587,10 @@ async def ask_about(
 
     async def list_ending() -> tuple[Part, ...]:
         taken = await ending_sentences(at, found) if kind in _ENDS and not refused else ()
-        return (phrase("This ends too:"), Items(taken)) if taken else ()
+        removed = await approvals.find_requested_removals(at.registry, at.actor, now=at.context.now)
+        asked = (type(found.membership), found.membership.key) in removed
+        again = Paragraph(phrase("This removal is already requested."), look="warning") if asked else None
+        return (*((phrase("This ends too:"), Items(taken)) if taken else ()), again)
 
     return Check(
         heading=ACTIONS[kind] if refused else action.heading(found.name),
@@ -604,7 +602,7 @@ async def ask_about(
         refused=refused,
         names=names_shown(found),
         up=up,
-        back=up if refused else Link(url=up.url, text=action.keep),
+        back=up if refused else Link(url=up.url, text=phrase("Cancel")),
         change=change,
     )
 

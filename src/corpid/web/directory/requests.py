@@ -13,17 +13,9 @@ from corpid.flows.directory import approvals
 from corpid.rules.directory.access_texts import GONE, details
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import ApprovalState, decision_reason
-from corpid.rules.directory.records import (
-    ADMINISTRATOR_LEVELS,
-    APPROVALS,
-    Administrator,
-    Assignment,
-    Entity,
-    Membership,
-    ThirdPartyAssignment,
-    ThirdPartyGrant,
-)
-from corpid.texts import Phrase, counted, phrase
+from corpid.rules.directory.change_texts import gather_changes, summarise_change, title_changes, title_like
+from corpid.rules.directory.records import APPROVALS, Assignment, Membership, ThirdPartyAssignment
+from corpid.texts import Phrase, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     APPROVALS_SETTING,
@@ -34,7 +26,7 @@ from corpid.web.directory.page_context import (
     await_change,
     no_approver,
 )
-from corpid.web.pages.change_sentences import describe_change
+from corpid.web.pages.change_sentences import describe_members
 from corpid.web.pages.components import (
     Actions,
     Cell,
@@ -55,12 +47,11 @@ from corpid.web.pages.layout import Link, NavigationLink, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, SeeOther, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from datetime import datetime
 
     from corpid.flows.directory.approvals import Request
-    from corpid.rules.directory.change_texts import RequestNames
-    from corpid.rules.directory.records import Change
+    from corpid.web.pages.change_sentences import DisplayValue
     from corpid.web.pages.views import View
 
 REQUESTS: Final = "requests"
@@ -68,6 +59,8 @@ COLUMNS: Final = (
     phrase("Request"), phrase("Requested by"), phrase("Reason"), phrase("Who can decide"), phrase("Expires"),
 )  # fmt: skip
 _PER_PAGE: Final = 50
+_FEW: Final = 10
+"""changes that stand above the buttons"""
 _NAMED: Final = 5
 """people who can approve, by name"""
 _ENDED: Final = "ended"
@@ -83,41 +76,6 @@ STATES: Final[Mapping[ApprovalState, Phrase]] = {
     ApprovalState.EXPIRED: phrase("Expired"),
 }
 """how the state of a request is called on a page"""
-
-
-def _name_subject(change: Change, names: RequestNames) -> Phrase:
-    """Whom or what a change concerns, as a heading."""
-    record = change.record
-    person = names.people.get(getattr(record, "user_id", "")) or GONE
-    match record:
-        case Assignment() | ThirdPartyAssignment():
-            service = names.services.get(record.service_id, record.service_id)
-            if record.role:
-                return phrase("{person}: {role} at {service}", person=person, role=record.role, service=service)
-            return phrase("{name}: {service}", name=person, service=service)
-        case ThirdPartyGrant():
-            name = names.entities.get(record.entity_id, record.entity_id)
-            return phrase(
-                "{name}: {service}", name=name, service=names.services.get(record.service_id, record.service_id)
-            )
-        case Administrator():
-            return phrase("{person}: {level}", person=person, level=ADMINISTRATOR_LEVELS[record.level])
-        case Membership():
-            return phrase("{person}: membership", person=person)
-        case Entity():
-            return phrase("What needs approval")
-        case _:
-            return phrase("Another change")
-
-
-def name_subjects(changes: Sequence[Change], names: RequestNames) -> Phrase:
-    """Whom or what changes concern: the first, and how many more."""
-    subject, further = _name_subject(changes[0], names), len(changes) - 1
-    if not further:
-        return subject
-    return counted(
-        further, "{subject}, and {count} more change", "{subject}, and {count} more changes", subject=subject
-    )
 
 
 def _path(at: PortalContext, found: Request, verb: str = "") -> str:
@@ -151,11 +109,11 @@ def _ended_at(at: PortalContext, found: Request) -> datetime:
 
 def row(at: PortalContext, found: Request) -> tuple[Value, ...]:
     """A request, by COLUMNS; the heads differ if it has ended."""
-    change, role = found.changes[0], found.changes[0].record
-    limits = details(role) if isinstance(role, Assignment | ThirdPartyAssignment) else ()
-    link = Link(url=_path(at, found), text=name_subjects(found.changes, found.names))
+    role = found.changes[0].record
+    limits = details(role, part=False) if isinstance(role, Assignment | ThirdPartyAssignment) else ()
+    link = Link(url=_path(at, found), text=title_changes(found.changes, found.names))
     return (
-        Cell(values=(link,), notes=(describe_change(change, found.names).sentence, *limits)),
+        Cell(values=(link,), notes=limits),
         _requester(found),
         found.record.reason,
         _decided_by(found),
@@ -234,26 +192,20 @@ async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
         raise NotFound from None
 
 
-def _show_changes(found: Request, *, names: bool = True) -> tuple[Part, ...]:
-    """The changes, before and after; `names` that have changed, too (D68)."""
+def _show_changes(found: Request) -> tuple[Part, ...]:
+    """A sentence for each change, or for several alike."""
     shown: list[Part] = []
-    for each in found.changes:
-        change = describe_change(each, found.names)
-        rows = (
-            (one.name, one.before.day or one.before.text, one.after.day or one.after.text) for one in change.members
-        )
-        columns = (phrase("What"), phrase("Before"), phrase("After"))
-        shown += (
-            Paragraph(change.sentence, look="summary"),
-            table(phrase("Before and after"), columns, rows),
-        )
+    for like in gather_changes(found.changes):
+        alone = len(like.changes) == 1 and not like.along
+        sentence = summarise_change(like.changes[0], found.names) if alone else title_like(like, found.names)
+        shown.append(Paragraph(sentence, look="summary"))
     invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
     gone = found.name_changes.gone if found.name_changes else frozenset()
     for person in found.record.people if found.state is ApprovalState.PENDING else ():
         if person.invited and person.user_id not in invited_here | gone:
             name = found.names.people.get(person.user_id) or GONE
             shown.append(Paragraph(phrase("It has no effect until {name} accepts the invitation.", name=name)))
-    if names and found.name_changes and found.name_changes.changed:
+    if found.name_changes and found.name_changes.changed:
         names_now = ((was or phrase("Not recorded"), now or GONE) for was, now in found.name_changes.changed)
         warning = phrase("Names have changed since this was requested. Check that the right person is meant.")
         shown += (
@@ -263,6 +215,49 @@ def _show_changes(found: Request, *, names: bool = True) -> tuple[Part, ...]:
             ),
         )
     return tuple(shown)
+
+
+def _show_facts(found: Request) -> tuple[Part, ...]:
+    """Details of changes: values, and people with what differs between them.
+
+    Before and after stand only where something changes.
+    """
+    shown: list[Part] = []
+    for like in gather_changes(found.changes):
+        changing = like.changes[0].verb == "change"
+        each_of = [describe_members(each, found.names) for each in like.changes]
+        common = [one for one in each_of[0] if all(one in others for others in each_of)]
+        common += describe_members(like.along[0], found.names) if like.along else []
+        columns: tuple[Phrase, ...] = phrase("What"), phrase("Value")
+        rows: list[tuple[Value, ...]] = [(one.name, _value(one.after) or _value(one.before)) for one in common]
+        if changing:
+            columns = phrase("What"), phrase("Before"), phrase("After")
+            rows = [(one.name, _value(one.before), _value(one.after)) for one in common]
+        shown.append(table(phrase("Before and after") if changing else phrase("Details"), columns, rows))
+        if len(like.changes) == 1:
+            continue
+        who = [found.names.people.get(each.record.key[0]) or GONE for each in like.changes]
+        cells = [
+            {one.name: _value(one.after) or _value(one.before) for one in some if one not in common} for some in each_of
+        ]
+        # What the person is called has it already.
+        differing = dict.fromkeys(
+            name
+            for person, some in zip(who, cells, strict=True)
+            for name, value in some.items()
+            if str(value) not in str(person)
+        )
+        people = ((person, *(some.get(name) for name in differing)) for person, some in zip(who, cells, strict=True))
+        shown.append(table(phrase("People"), (phrase("Person"), *differing), people))
+    return tuple(shown)
+
+
+def _value(shown: DisplayValue) -> Value:
+    return shown.day or shown.text
+
+
+def _is_long(found: Request) -> bool:
+    return len(found.changes) > _FEW
 
 
 def _why_not(found: Request) -> Phrase | None:
@@ -300,8 +295,12 @@ def _show_request(at: PortalContext, found: Request) -> View:
     withdraw = Link(url=_path(at, found, "withdraw/"), text=phrase("Withdraw"))
     links = (*([decide] if may_decide else []), *([withdraw] if found.can_withdraw else []))
     return at.build_page(
-        name_subjects(found.changes, found.names),
-        Group(look="beside", parts=(Group(look="stack", parts=_show_changes(found)), Facts(tuple(facts)))),
+        title_changes(found.changes, found.names),
+        Actions(links, main=may_decide) if _is_long(found) else None,
+        Group(
+            look="beside",
+            parts=(Group(look="stack", parts=(*_show_changes(found), *_show_facts(found))), Facts(tuple(facts))),
+        ),
         _why_not(found) if pending and found.why_not else None,
         Paragraph(Cell(
                 values=(
@@ -311,7 +310,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
             ), look="warning")
         if nobody
         else None,
-        Actions(links, main=may_decide),
+        None if _is_long(found) else Actions(links, main=may_decide),
     )  # fmt: skip
 
 
@@ -327,8 +326,9 @@ async def show_decision(at: PortalContext) -> View:
         button=phrase("Approve"),
         decision="approve",
         other=("decline", phrase("Decline")),
-        reason=phrase("The person who made the request sees it, and it is kept in the history."),
+        reason=phrase("Required to decline. The person who made the request sees it, and it is kept in the history."),
     )
+    facts, is_long = _show_facts(found), _is_long(found)
     only_decline = None
     if found.why_no_approval:
         only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
@@ -336,9 +336,11 @@ async def show_decision(at: PortalContext) -> View:
     return at.build_page(
         phrase("Approve or decline"),
         *_show_changes(found),
+        *(() if is_long else facts),
         Facts(((phrase("Requested by"), _requester(found)), (phrase("Reason"), found.record.reason))),
         only_decline or None,
         form,
+        *(facts if is_long else ()),
         names=found.name_changes.digest if found.name_changes else "",
         back=_path(at, found),
     )  # fmt: skip
@@ -359,9 +361,10 @@ async def ask_withdrawal(at: PortalContext) -> Check:
     return Check(
         heading=phrase("Withdraw your request?"),
         parts=(
-            *_show_changes(found, names=False),
+            *_show_changes(found),
             phrase("Nobody can approve it any more, and nothing changes."),
         ),
+        below=_show_facts(found),
         button=phrase("Withdraw the request"),
         danger=True,
         reason=phrase("You can leave it empty."),
@@ -377,7 +380,7 @@ async def save_decision(at: PortalContext) -> FormResult:
     if decision not in {"approve", "decline"}:
         raise InvalidInput(phrase("Choose whether to approve or decline."))
     given = at.reason()
-    if not given:
+    if not given and decision == "decline":
         raise InvalidInput(phrase("Enter a reason. The person who made the request reads it."), field="reason")
     now = at.context.now
     request_id = found.record.request_id

@@ -12,16 +12,16 @@ from corpid.flows.directory.write import ACTIONS
 from corpid.flows.operations.history import acting_for, noun, person_of, service_of
 from corpid.rules.audit_actions import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.directory.access_texts import GONE, name_parts
-from corpid.rules.directory.change_texts import RequestNames, name_actor, summarise_change, summarise_changes
+from corpid.rules.directory.change_texts import FIRST, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
 from corpid.rules.directory.records import RECORDS
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.rules.fields import fields_of
-from corpid.texts import phrase
+from corpid.texts import counted, phrase
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     import msgspec
@@ -49,17 +49,9 @@ class MemberChange(ViewPart, frozen=True, kw_only=True):
     after: DisplayValue
 
 
-class ChangeInWords(ViewPart, frozen=True, kw_only=True):
-    """A change in a sentence, with what differs."""
-
-    sentence: Phrase
-    members: tuple[MemberChange, ...]
-
-
-def describe_change(change: Change, names: RequestNames) -> ChangeInWords:
-    """A change as people read it. Source: D55"""
-    members = tuple(_compare_members(change.before, change.after, names))
-    return ChangeInWords(sentence=summarise_change(change, names), members=members)
+def describe_members(change: Change, names: RequestNames) -> list[MemberChange]:
+    """Members of a change that differ, as people read them. Source: D55"""
+    return list(_compare_members(change.before, change.after, names))
 
 
 _STATES: Final = {"offered": phrase("offered"), "accepted": phrase("active")}
@@ -263,7 +255,7 @@ def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
     if action in _OF_ROLE or action in _OF_GRANT:
         return _describe_right(entry, names)
     if changes := names.requests.changes.get(entry.object):
-        return _OF_REQUEST[action](summarise_changes(changes, names.requests.names[entry.object]))
+        return _OF_REQUEST[action](title_changes(changes, names.requests.names[entry.object]))
     if action in _PLAIN:
         return _PLAIN[action]
     done = AuditAction(action).summary if action in _ACTIONS else phrase("Another change")
@@ -273,11 +265,8 @@ def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
 
 def _describe_right(entry: AuditEntry, names: HistoryNames) -> Phrase:
     """The sentence of an entry about a role or an authorisation."""
-    action, service_id = entry.action, service_of(entry)
-    service: str | Phrase = names.services.get(service_id, service_id)
-    role, *further = _name_right(entry)
-    if limits := name_parts("" if action in _OF_ROLE else role, *further):
-        service = phrase("{service} ({limits})", service=service, limits=limits)
+    action, (role, *further) = entry.action, _name_right(entry)
+    service = _name_service(entry, names, "" if action in _OF_ROLE else role, *further)
     own, other = _entity(entry.entity_id, names), _entity(entry.other_entity_id, names)
     if action in _OF_GRANT:
         if action == AuditAction.GRANT_ADD and entry.after.get("state") == "offered":
@@ -287,6 +276,60 @@ def _describe_right(entry: AuditEntry, names: HistoryNames) -> Phrase:
     if noun(entry) == "third_party_assignment":
         named |= {"third_party": own, "client": other}
     return _OF_ROLE[action](**named, role=role) if role else _OF_ROLELESS[action](**named)
+
+
+def _name_service(entry: AuditEntry, names: HistoryNames, *parts: str) -> str | Phrase:
+    """The service of an entry, with these parts of its role."""
+    service_id = service_of(entry)
+    service, limits = names.services.get(service_id, service_id), name_parts(*parts)
+    return phrase("{service} ({limits})", service=service, limits=limits) if limits else service
+
+
+def describe_entries(entries: Sequence[AuditEntry], names: HistoryNames, *, is_cut: bool = False) -> Phrase:
+    """The sentence of changes that were made together, the latest first.
+
+    Alike ones are counted, with the first names; `is_cut` says that there are more.
+    """
+    first, number = describe_entry(entries[-1], names), len(entries) - 1
+    if not number:
+        return first
+    if not is_cut and (done := _say_done(entries, names)):
+        return done
+    if is_cut:
+        return phrase("{change}, and at least {count} more changes", change=first, count=number)
+    return counted(number, "{change}, and {count} more change", "{change}, and {count} more changes", change=first)
+
+
+def _say_done(entries: Sequence[AuditEntry], names: HistoryNames) -> Phrase | None:
+    kinds = [_kind_of(each) for each in entries]
+    main = next((kind for kind in kinds if kind in FIRST), kinds[0])
+    alike = [each for each, kind in zip(entries, kinds, strict=True) if kind == main]
+    about = {(service_of(each), *_name_right(each)) for each in alike}
+    people = {person_of(each): each for each in reversed(alike)}
+    if (main not in FIRST and len(alike) < len(entries)) or len(about) > 1 or len(people) < len(alike):
+        return None
+    [(_, role, *further)] = about
+    what = _name_service(alike[0], names, "", *further)
+    if role:
+        what = phrase("{role} at {service}", role=role, service=what)
+    return say_done(main, [name_person(each, names) for each in people.values()], what)
+
+
+def _kind_of(entry: AuditEntry) -> str:
+    """The kind of an entry, as changes have it (`change_texts.kind_of`)."""
+    if entry.action == AuditAction.MEMBERSHIP_UPDATE and entry.after.keys() <= {"enabled", "changed_at"}:
+        return "restore" if entry.after.get("enabled") else "suspend"
+    return _KINDS.get(entry.action, str(entry.action))
+
+
+_KINDS: Final[Mapping[str, str]] = {
+    AuditAction.MEMBERSHIP_INVITE: "invite",
+    AuditAction.MEMBERSHIP_ADD: "join",
+    AuditAction.MEMBERSHIP_REMOVE: "end",
+    AuditAction.ASSIGNMENT_ADD: "assignment add",
+    AuditAction.ASSIGNMENT_UPDATE: "assignment change",
+    AuditAction.ASSIGNMENT_REMOVE: "assignment remove",
+}
 
 
 def name_object(entry: AuditEntry, names: HistoryNames) -> str:

@@ -60,6 +60,8 @@ class Details(ViewPart, frozen=True, kw_only=True):
     about: str
     """what they concern, for those who hear the text only"""
     facts: tuple[tuple[Phrase | str, Value], ...]
+    items: tuple[Value, ...] = ()
+    """values below each other, in place of facts"""
 
 
 class LinkedName(str):
@@ -76,6 +78,8 @@ class LinkedName(str):
 
 SELECT: Final = "select-"
 """begins the names of the checkboxes that select a row"""
+LEAVE_OUT: Final = "except-"
+"""begins the names of fields with the rows that a selection of the whole list leaves out"""
 
 
 class Choice(ViewPart, frozen=True, kw_only=True):
@@ -325,6 +329,9 @@ class Column(ViewPart, frozen=True):
     """empty: the list is not sorted by it"""
     direction: Literal["", "ascending", "descending"] = ""
     """of the list, if this column sorts it"""
+    narrow: Literal["", "end", "hidden"] = ""
+    """on a narrow screen, where a row has its first cell and the others in a line below: `end` stands beside the first,
+    `hidden` is left to the page of the record"""
 
 
 class Filters(Component, frozen=True, kw_only=True):
@@ -339,22 +346,26 @@ class Filters(Component, frozen=True, kw_only=True):
 
     @property
     def used(self) -> int:
-        """The number of fields that narrow the list."""
-        return sum(1 for each in self.fields if each.value)
+        """The number of folded fields that narrow the list."""
+        return sum(1 for each in self.fields[1:] if each.value)
 
 
 class Selection(ViewPart, frozen=True, kw_only=True):
     """The form that acts on selected rows.
 
-    The form sends SELECT and its value for each chosen row, or `all` with what is kept of the list, and the button's
-    `decision`.
+    The form sends SELECT and its value for each chosen row, or `all` with what is kept of the list, and LEAVE_OUT and
+    the value of each row that is not ticked then, if a script runs; and the button's `decision`.
     """
 
     action: str
     buttons: tuple[tuple[str, Phrase], ...]
     """values of `decision` and their texts"""
     everything: Phrase | None = None
-    """the text of the checkbox that selects the whole list, as it is filtered (D81); None: it has one row"""
+    """the text of the checkbox that selects the whole list, as it is filtered (D81); None: there is none"""
+    total: int = 0
+    """the rows that this selects; 0: those of the page"""
+    note: Phrase | None = None
+    """why there is no such checkbox"""
     kept: tuple[tuple[str, str], ...] = ()
     """hidden fields, such as the filters"""
 
@@ -617,6 +628,10 @@ def _show_details(value: Details, shown: Callable[[Value], Markup]) -> Markup:
     facts = (
         Markup("<div><dt>{}</dt> <dd>{}</dd></div>").format(shown(name), shown(each)) for name, each in value.facts
     )
-    return Markup('<details class="more"><summary>{}{}</summary><dl class="facts">{}</dl></details>').format(
-        shown(_SHOW), _show_about(value.about), Markup().join(facts)
+    items = (Markup("<li>{}</li>").format(shown(each)) for each in value.items)
+    listed = Markup('<dl class="facts">{}</dl>').format(Markup().join(facts))
+    if value.items:
+        listed = Markup("<ul>{}</ul>").format(Markup().join(items))
+    return Markup('<details class="more"><summary>{}{}</summary>{}</details>').format(
+        shown(_SHOW), _show_about(value.about), listed
     )

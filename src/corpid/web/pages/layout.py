@@ -43,8 +43,6 @@ class ButtonForm(msgspec.Struct, frozen=True, kw_only=True):
 
     action: str
     fields: tuple[tuple[str, str], ...] = ()
-    about: Phrase | None = None
-    """what it concerns, beside the button"""
 
 
 class Link(ViewPart, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from corpid.rules.directory.role_forms import (
     YEAR_END,
     RoleForm,
     faults,
+    one_year,
     with_last_day,
     year_end,
 )
@@ -147,7 +148,7 @@ def _days(form: RoleForm, today: date, *, always: bool = False) -> tuple[Compone
     first = "" if form.start_date == NO_BEGINNING else form.start_date
     ends: tuple[Option, ...] = (
         (YEAR_END, phrase("At the end of this year"), phrase("{day}", day=year_end(today))),
-        (ONE_YEAR, phrase("After one year"), ""),
+        (ONE_YEAR, phrase("After one year"), phrase("{day} if the access begins today", day=one_year(today))),
         (ENDLESS, phrase("Never"), phrase("Until somebody ends it")),
         (ON_DAY, phrase("On a day that I choose"), ""),
     )
