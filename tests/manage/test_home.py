@@ -66,7 +66,10 @@ async def test_changes_of_one_batch_are_one_line_among_the_last_changes(made: Wo
         asking = RequestDetails("", made.clock(), "r")
         await write_changes(registry, actor, changes, asking=asking, batch="b")
     browser = await in_portal(made)
-    assert browser.page.text.count("carol (Carol Ng) got access as Maker at Permits (Reference: 0), and 7 more changes") == 1
+    assert (
+        browser.page.text.count("carol (Carol Ng) got access as Maker at Permits (Reference: 0), and 7 more changes")
+        == 1
+    )
     assert "bob (Bob Lim) got access as Maker at Permits" in browser.page.text
 
 
