@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from urllib.parse import urljoin
 
 import pytest
@@ -10,15 +11,19 @@ from msgspec.structs import replace
 from corpid.flows.directory import member_changes, single_records
 from corpid.flows.directory.acceptance import decline_membership
 from corpid.flows.directory.actors import load_api_client
+from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
+from corpid.flows.directory.member_changes import end_membership
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.records import Administrator
+from corpid.rules.directory.records import Administrator, Assignment, Membership, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
+from tests.manage.access_scene import checker, staffed
 from tests.manage.scene import ACME, in_portal, send
-from tests.manage.test_attacks_on_names import free
+from tests.manage.test_attacks_on_names import free, held
 from tests.manage.test_requests import ROLE, acme
-from tests.manage.test_who_is_meant import INVITED, member, owner, rename
+from tests.manage.test_who_is_meant import INVITED, member, owner, provisioned, rename
 from tests.sign_in.world import World, entity, form_of, new_world
 
 
@@ -91,3 +96,61 @@ async def test_an_approval_ends_nothing_that_the_request_and_the_history_do_not_
     gone = await registry.directory.find(Administrator, *level.key) is None
     recorded = await made.audit("administrator.remove") and await made.audit("assignment.remove")
     assert not gone or (told and recorded)
+
+
+@pytest.mark.parametrize("page", ["person/m-marcus/end", "access-review/m-marcus/end"])
+async def test_a_membership_is_ended_with_what_the_page_listed(made: World, page: str) -> None:
+    """D54, D68: what was given while the page was open is shown first."""
+    await staffed(made)
+    browser = await in_portal(made, page)
+    assert "This ends too" not in browser.page.text
+    await made.write(checker(), Administrator(user_id="id-marcus", entity_id=ACME, level="administrator"))  # by Bob
+    await browser.fill_and_submit("form_token")
+    assert await member(made, "id-marcus")  # asked again
+    assert "This ends too" in browser.page.text
+
+
+ROLES = ("Maker", "Checker", "Viewer")
+PEOPLE = [f"p{number:03}" for number in range(70)]
+
+
+async def test_a_refused_end_of_many_memberships_takes_no_role(made: World) -> None:
+    """D54, D81: a hundred are all or nothing, with what ends with them."""
+    await acme(made)
+    registry = made.provider.registry
+    await made.write(
+        entity(ACME, "Acme Pte. Ltd."),
+        Service(service_id="PERMITS", name="Permits", roles=ROLES),
+        *(User(user_id=f"id-{each}", user_name=each, name=each) for each in PEOPLE),
+        *(Membership(user_id=f"id-{each}", entity_id=ACME, membership_id=f"m-{each}") for each in PEOPLE),
+        *(Assignment(user_id=f"id-{each}", entity_id=ACME, service_id="PERMITS", role=role) for each in PEOPLE for role in ROLES),
+    )  # fmt: skip
+    alice = owner(made, "alice")
+    selected = await select_members(registry, [f"m-{each}" for each in PEOPLE], actor=alice)
+    preview = await preview_bulk(registry, selected, "end", actor=alice, today="2027-01-15")
+    await made.write(replace(selected[-1].membership, department="Quay 3"))  # an identity service, at the same moment
+    with suppress(Conflict):
+        await write_bulk(registry, preview, actor=alice, asking=RequestDetails("r", made.clock(), "u"))
+    where = {"entity_id": ACME, "service_id": "PERMITS"}
+    members = await registry.directory.page(Membership, {"entity_id": ACME}, limit=500)
+    roles = await registry.directory.page(Assignment, where, limit=500)
+    belong = {each.user_id for each in members} & {f"id-{each}" for each in PEOPLE}
+    assert len(roles) == len(belong) * len(ROLES)
+
+
+async def test_the_history_says_which_level_ended_with_a_membership(made: World) -> None:
+    """D57."""
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd."))
+    await made.write(Administrator(user_id="id-cora", entity_id=ACME, level="administrator"))
+    await end_membership(made.provider.registry, await member(made, "id-cora"), actor=owner(made))
+    [event] = await made.audit("administrator.remove")
+    assert event.before.get("level") == "administrator"
+
+
+async def test_an_address_in_other_letters_is_no_new_invitation(made: World) -> None:
+    """D60, D68: what identifies somebody invited is their address in small letters."""
+    await free(made)
+    await made.write(replace(ROLE, user_id=INVITED.user_id))
+    await provisioned(made, await member(made, INVITED.user_id), email="Gina@acme.example")
+    assert await held(made, INVITED.user_id) == [ROLE.role]

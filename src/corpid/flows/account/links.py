@@ -20,6 +20,7 @@ from corpid.rules.authentication.records import Credentials, EmailChange, Factor
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Forbidden, Object, ObjectKind, authorise
 from corpid.rules.directory.actors import Actor, EntityAdministrator
+from corpid.rules.directory.names import fold_ascii
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
 from corpid.rules.limits import (
     DAY,
@@ -287,7 +288,7 @@ def make_invitation_link(invited: OpenInvitation, code: str, *, now: float) -> F
         user_id=invited.user.user_id,
         created_at=int(now),
         expires_at=int(now) + MEMBERSHIP_LINK_SECONDS,
-        factors=_address_fingerprint(invited.membership.email),
+        factors=_address_fingerprint(fold_ascii(invited.membership.email)),
     )
 
 
@@ -401,7 +402,9 @@ def is_usable_invitation(link: FactorLink, invited: OpenInvitation, *, now: floa
     It is until it expires, the address changes, or the membership or its entity is disabled. Source: D60
     """
     enabled = invited.membership.enabled and invited.entity.enabled
-    return now < link.expires_at and enabled and _address_fingerprint(invited.membership.email) == link.factors
+    return (
+        now < link.expires_at and enabled and _address_fingerprint(fold_ascii(invited.membership.email)) == link.factors
+    )
 
 
 def _fingerprint(credentials: Credentials) -> str:

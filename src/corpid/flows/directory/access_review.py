@@ -16,7 +16,6 @@ import msgspec
 from corpid.flows.directory.actors import assume_recent, check_still_acting, is_allowed
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page
-from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.members import list_members
 from corpid.flows.directory.person_names import name_actors, read_names
 from corpid.flows.directory.write import (
@@ -350,7 +349,7 @@ async def end_access(
     membership = await registry.directory.find(Membership, user_id, entity_id)
     if membership is None:
         raise Refused(_NO_SUCH_MEMBER)
-    changes = [*await plan_removals(registry, membership), Change(membership, None)]
+    changes = [Change(membership, None)]
     if (await authorise_changes(registry, actor, changes)).needing:
         check_reason(asking.reason)
     decision = ReviewDecision(

@@ -14,7 +14,6 @@ import msgspec
 
 from corpid.flows.directory.actors import assume_recent, guard_acting, is_allowed, load_administrator, load_api_client
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
-from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.person_names import (
     NameChanges,
     compare_names,
@@ -32,6 +31,7 @@ from corpid.flows.directory.write import (
     build_request_event,
     check_reason,
     guard_records,
+    plan_endings,
     read_current,
     require_reason,
     write_changes,
@@ -233,9 +233,7 @@ async def _find_ended(registry: Registry, change: Change, requested: Sequence[Ch
 
     A request that had no room for them says that all access is lost (`write_changes`).
     """
-    if not isinstance(change.before, Membership) or change.after is not None:
-        return []
-    found = await plan_removals(registry, change.before)
+    found = await plan_endings(registry, change)
     named = {(each.kind, each.key) for each in requested}
     missing = [each for each in found if (each.kind, each.key) not in named]
     has_room = len(requested) + len(missing) <= MOST_CHANGES

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.actors import assume_recent
 from corpid.flows.directory.lists import ListPage, read_all
-from corpid.flows.directory.member_changes import plan_removals, translate_refusals
+from corpid.flows.directory.member_changes import translate_refusals
 from corpid.flows.directory.members import MemberFilter, MemberSummary, list_members, load_member
 from corpid.flows.directory.write import (
     Refused,
@@ -167,11 +167,6 @@ async def write_bulk(
     request, all or nothing; after a part that is refused nothing more is changed. Roles and levels end with a
     membership. Raises what the first part is refused with, as `member_changes.submit_switch`. Source: D68, D81
     """
-
-    async def plan_ends(part: Sequence[Change]) -> list[Change]:
-        ended = [each.record for each in part if isinstance(each.record, Membership) and each.verb == "remove"]
-        return [row for each in ended for row in await plan_removals(registry, each)]
-
     shown = {
         each.membership.key: Precondition(Membership, each.membership.key, each.membership) for each in preview.members
     }
@@ -180,9 +175,7 @@ async def write_bulk(
         return [*guard_records(part), *(shown[each.key[:2]] for each in part)]
 
     parts = cut_parts(preview.changes)
-    writing = write_parts(
-        registry, actor, parts, batch=actor.request_id, asking=asking, seen=guard_shown, along=plan_ends
-    )
+    writing = write_parts(registry, actor, parts, batch=actor.request_id, asking=asking, seen=guard_shown)
     done = 0
     requests: list[ChangeRequest] = []
     try:

@@ -34,14 +34,12 @@ from corpid.rules.directory.queries import Member, MemberName, MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
-    Administrator,
     Assignment,
     Change,
     ChangeRequest,
     Entity,
     MemberDetails,
     Membership,
-    ThirdPartyAssignment,
     User,
 )
 from corpid.rules.directory.sources import is_made_by_person
@@ -57,8 +55,6 @@ if TYPE_CHECKING:
 MOST_INVITED: Final = MOST_CHANGES
 _ADDRESSES: Final[tuple[MemberName, ...]] = ("email", "any_user_name")
 """members of a membership that may be an address"""
-_MOST: Final = 1000
-"""roles of one member that end with the membership, each with an audit entry"""
 _ATTEMPTS: Final = 3
 """to end a membership that changes meanwhile"""
 
@@ -310,23 +306,9 @@ async def end_membership(
     Its roles and level end with it. A request names its roles and level, unless they are too many. Raises LastOwner,
     ChangedMeanwhile if it is no longer so, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
     """
-    changes, rows = [Change(found, None)], await plan_removals(registry, found)
+    changes = [Change(found, None)]
     with translate_refusals():
-        return await write_changes(registry, actor, changes, asking=asking, along=rows, seen=guard_records(changes))
-
-
-async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
-    """The removal of everything that ends with a membership: roles and level.
-
-    Raises StoreUnavailable. Source: D53
-    """
-    where = {"user_id": of.user_id, "entity_id": of.entity_id}
-    directory = registry.directory
-    return [
-        *(Change(row, None) for row in await directory.page(ThirdPartyAssignment, where, limit=_MOST)),
-        *(Change(row, None) for row in await directory.page(Assignment, where, limit=_MOST)),
-        *(Change(row, None) for row in (await directory.read(Administrator, [of.key])).values()),
-    ]
+        return await write_changes(registry, actor, changes, asking=asking, seen=guard_records(changes))
 
 
 @contextmanager

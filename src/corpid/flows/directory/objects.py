@@ -14,7 +14,6 @@ import msgspec
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.lists import ListPage, UnknownPlace, UnknownSort, find_order, list_in_order, object_of_list
-from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.person_names import read_invited, read_user_names
 from corpid.flows.directory.write import Refused, RequestDetails, object_of, write_changes
@@ -167,8 +166,7 @@ async def remove_object(
     key = record.key
     change = Change(record, None)
     first = await ENDS_FIRST[resource.kind](by.registry, record) if resource.kind in ENDS_FIRST else []
-    along = await plan_removals(by.registry, record) if resource.kind == "membership" else ()
-    return await _write_seen(by, resource, [*first, change], key, record, along)
+    return await _write_seen(by, resource, [*first, change], key, record)
 
 
 async def read_identities(
@@ -299,13 +297,12 @@ async def _write_seen(
     changes: Sequence[Change],
     key: tuple[str, ...],
     was: KeyedRecord | None,
-    along: Sequence[Change] = (),
 ) -> ChangeRequest | None:
     """Write or request changes, if the object still is what it `was`."""
     seen = [Precondition(resource.record, key, was)]
     try:
         asking = RequestDetails(by.actor.reason, by.now, by.new_id())
-        return await write_changes(by.registry, by.actor, changes, asking=asking, planned=True, seen=seen, along=along)
+        return await write_changes(by.registry, by.actor, changes, asking=asking, planned=True, seen=seen)
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, key, was) from None
     except NameTaken:

@@ -32,10 +32,9 @@ from corpid.flows.directory.finding import (
     refuse_invited,
 )
 from corpid.flows.directory.grants import GrantFilter, find_grant
-from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.objects import ENDS_FIRST
 from corpid.flows.directory.person_names import name_subjects
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import Refused, plan_endings
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.objects import RESOURCES, Resource
@@ -95,7 +94,7 @@ _ENDING: Final[Mapping[Kind, str]] = {
 
 
 _ENDS_FIRST: Final[Mapping[Kind, Callable[[Registry, Any], Awaitable[list[Change]]]]] = {
-    **ENDS_FIRST, "membership": plan_removals
+    **ENDS_FIRST, "membership": lambda registry, held: plan_endings(registry, Change(held, None))
 }  # fmt: skip
 """kind of a record that is removed → the changes that come before"""
 _ACTED_WITH: Final = frozenset({"user", "membership", "administrator"})

@@ -68,6 +68,7 @@ from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
     Administrator,
+    Assignment,
     Change,
     ChangeRequest,
     Entity,
@@ -123,6 +124,8 @@ _LOOKED_UP: Final = frozenset({"assignment", "administrator", "grant", "third-pa
 _OF_TWO_ENTITIES: Final = frozenset({"grant", "third_party_assignment"})
 _SAME_NAME: Final = 10
 _AT_ONCE: Final = 200
+_MOST_ENDING: Final = 1000
+"""roles that a membership ends with"""
 _MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
 
@@ -210,7 +213,6 @@ async def write_changes(
     asking: RequestDetails | ApprovedRequest | None = None,
     planned: bool = False,
     seen: Iterable[StoreChange] = (),
-    along: Sequence[Change] = (),
     batch: str = "",
     once_checked: Callable[[], Awaitable[None]] | None = None,
     within: Callable[[], Awaitable[None]] | None = None,
@@ -220,9 +222,9 @@ async def write_changes(
     This is the only way from a door to the store: authorise, check the records that would result, ask for approval or
     write. Returns the request, None if the changes were written. `asking` is how a request would be made, or the one
     that is carried out; without it what needs approval is refused. `planned` changes have been checked by a plan.
-    `seen` are records that the caller has decided on, `along` is what ends with the changes, without being authorised
-    on its own; a request has it, unless it is too much. `batch` names changes that belong together, in the event of
-    each. `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
+    `seen` are records that the caller has decided on. Level and roles end with a membership, each with an event; a
+    request names them, unless they are too many. `batch` names changes that belong together, in the event of each.
+    `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
     access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
     would go, ChangedMeanwhile if what was decided on is no longer so), StoreUnavailable. Source: SECURITY.md, D53, D55,
     D57, D59, D60
@@ -245,7 +247,8 @@ async def write_changes(
     guards = [*found.guards, *seen]
     request = None
     if to_make is not None:
-        kept = (*along, *changes) if len(changes) + len(along) <= MOST_CHANGES else changes
+        ending = [row for change in changes for row in await plan_endings(registry, change)]
+        kept = (*ending, *changes) if len(changes) + len(ending) <= MOST_CHANGES else changes
         request = await _build_request(registry, found, kept, to_make)
         event = to_make.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
         event = replace(event, object=request.request_id, entity_id=request.entity_id)
@@ -253,9 +256,10 @@ async def write_changes(
         guards += guard_records([*kept, Change(None, request)])
     else:
         detail = approved.detail if approved is not None else {}
-        if len(changes) + len(along) > 1 and (batch or actor.request_id):
+        several = len(changes) > 1 or any(is_membership_end(each) for each in changes)
+        if several and (batch or actor.request_id):
             detail = {**detail, "batch": batch or actor.request_id}
-        written = await in_thread_if_many(partial(record_changes, found, along, detail), len(changes))
+        written = await in_thread_if_many(partial(record_changes, found, detail), len(changes))
     if approved is not None:
         decision = Change(approved.before, approved.after, approved.event)
         written += [decision, *guard_records([decision])]
@@ -264,7 +268,7 @@ async def write_changes(
     await registry.directory.write(written, within=within)
     if isinstance(actor, EntityAdministrator):
         made = request if approved is None else approved.after
-        actor.written.extend([*changes, *along] if made is None else [Change(None, made)])
+        actor.written.extend(changes if made is None else [Change(None, made)])
     return request
 
 
@@ -282,23 +286,20 @@ async def write_parts(
     asking: RequestDetails | None = None,
     planned: bool = False,
     seen: Callable[[Sequence[Change]], Iterable[StoreChange]] | None = None,
-    along: Callable[[Sequence[Change]], Awaitable[Sequence[Change]]] | None = None,
 ) -> AsyncIterator[tuple[int, ChangeRequest | None]]:
     """Write many changes, each part in one transaction, or request it.
 
     After each part its number, from 1, and its request. All events have the same batch; the identifiers of requests
-    begin alike. `seen` gives the records that a part was decided on, `along` what ends with it. The rest is as in
-    `write_changes`; after an exception the parts before stay. Source: D55, D81
+    begin alike. `seen` gives the records that a part was decided on. The rest is as in `write_changes`; after an exception the parts before stay. Source: D55, D81
     """
     for number, part in enumerate(parts, start=1):
         started = time.monotonic()
         details = asking and replace(asking, unique=f"{asking.unique}-{number:04}")
         request = None
         if part:
-            ends = await along(part) if along is not None else ()
             request = await write_changes(
                 registry, actor, part, asking=details, planned=planned, seen=seen(part) if seen is not None else (),
-                along=ends, batch=batch,
+                batch=batch,
             )  # fmt: skip
         # SQLite has no queue for writers: others need a gap between two writes.
         await asyncio.sleep(time.monotonic() - started)
@@ -368,19 +369,15 @@ async def _authorise_own(registry: Registry, actor: Person, changes: Sequence[Ch
 
 def record_changes(
     found: AuthorisedChanges,
-    along: Sequence[Change] = (),
     detail: Mapping[str, str] = MappingProxyType({}),
 ) -> list[StoreChange]:
     """Return authorised changes with their events, and what follows from them.
 
-    `along` is as in `write_changes`; each event has `detail`. Source: D54, D55, D57
+    Each event has `detail`. Source: D54, D55, D57
     """
     needing = {(change.kind, change.key) for change in found.needing}
     invited = found.invited
     written: list[StoreChange] = []
-    for change in along:
-        event = build_change_event(found.actor, change, invited=invited.get(change.key[:2]))
-        written.append(replace(change, event=replace(event, detail={**event.detail, **detail})))
     for change, thing in zip(found.changes, found.objects, strict=True):
         event = build_change_event(found.actor, change, invited=invited.get(change.key[:2]))
         details = {**event.detail, **detail}
@@ -650,6 +647,26 @@ async def read_pages(
         if len(rows) < at_once:
             return
         after = rows[-1].key
+
+
+def is_membership_end(change: Change) -> bool:
+    """Return whether a change ends a membership. Source: D53"""
+    return change.kind == "membership" and change.after is None
+
+
+async def plan_endings(registry: Registry, change: Change) -> list[Change]:
+    """The removal of everything that ends with a membership: roles and level.
+
+    Nothing for another change. Raises StoreUnavailable. Source: D53
+    """
+    if not is_membership_end(change):
+        return []
+    directory, where = registry.directory, dict(zip(("user_id", "entity_id"), change.key, strict=True))
+    return [
+        *(Change(row, None) for row in await directory.page(ThirdPartyAssignment, where, limit=_MOST_ENDING)),
+        *(Change(row, None) for row in await directory.page(Assignment, where, limit=_MOST_ENDING)),
+        *(Change(row, None) for row in (await directory.read(Administrator, [change.key])).values()),
+    ]
 
 
 async def read_grants(directory: Directory, between: Sequence[str]) -> list[ThirdPartyGrant]:

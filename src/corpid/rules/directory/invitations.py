@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.rules.directory.member_details import InvalidDetails, identity
-from corpid.rules.directory.names import label_identity
+from corpid.rules.directory.names import fold_ascii, label_identity
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
@@ -52,11 +52,12 @@ def is_invitation(was: KeyedRecord | None, becomes: KeyedRecord | None) -> bool:
 def is_redirection(was: KeyedRecord | None, becomes: KeyedRecord | None) -> bool:
     """Return whether an invitation would go to another address.
 
-    Level and roles that were given with it go to the person who accepts it. Source: D53, D55, D60
+    Level and roles that were given with it go to the person who accepts it. Capital letters make no other address, since
+    small ones identify it. Source: D53, D55, D60, D68
     """
     if not isinstance(was, Membership) or not isinstance(becomes, Membership):
         return False
-    return was.invited and becomes.email != was.email
+    return was.invited and fold_ascii(becomes.email) != fold_ascii(was.email)
 
 
 def is_unreachable(record: KeyedRecord | None) -> bool:

@@ -15,7 +15,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import UnknownMember
-from corpid.flows.directory.write import Refused, RequestDetails
+from corpid.flows.directory.write import Refused, RequestDetails, plan_endings
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory import access_texts
@@ -26,7 +26,7 @@ from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, MemberDetails, Service
+from corpid.rules.directory.records import Assignment, Change, MemberDetails, Service
 from corpid.rules.directory.roles import reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
@@ -584,6 +584,7 @@ async def ask_about(
     action = CONFIRMED_ACTIONS[kind]
     possible = await _preview_change(at, found, end=action.is_end)
     refused = refusal_sentence(possible.refusal, found.name, at.entity) if possible.refusal else None
+    ending = await plan_endings(at.registry, Change(found.membership, None)) if kind in _ENDS else []
 
     async def list_ending() -> tuple[Part, ...]:
         taken = await ending_sentences(at, found) if kind in _ENDS and not refused else ()
@@ -601,6 +602,7 @@ async def ask_about(
         needs_approval=possible.needs_approval,
         refused=refused,
         names=names_shown(found),
+        step_name=version_of(*(each.record for each in ending)) if ending else "",
         up=up,
         back=up if refused else Link(url=up.url, text=phrase("Cancel")),
         change=change,
