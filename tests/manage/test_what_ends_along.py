@@ -106,7 +106,7 @@ async def test_a_membership_is_ended_with_what_the_page_listed(made: World, page
     assert "This ends too" not in browser.page.text
     await made.write(checker(), Administrator(user_id="id-marcus", entity_id=ACME, level="administrator"))  # by Bob
     await browser.fill_and_submit("form_token")
-    assert await member(made, "id-marcus")  # asked again
+    assert (await member(made, "id-marcus")).enabled  # asked again
     assert "This ends too" in browser.page.text
 
 
