@@ -81,6 +81,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.directory.third_parties import AuthorisationEvent, AuthorisationSide, event_by, side_of, sides
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -260,6 +261,7 @@ async def write_changes(
         if several and (batch or actor.request_id):
             detail = {**detail, "batch": batch or actor.request_id}
         written = await in_thread_if_many(partial(record_changes, found, detail), len(changes))
+        written += await _end_clients(registry, actor, changes)
     if approved is not None:
         decision = Change(approved.before, approved.after, approved.event)
         written += [decision, *guard_records([decision])]
@@ -647,6 +649,20 @@ async def read_pages(
         if len(rows) < at_once:
             return
         after = rows[-1].key
+
+
+async def _end_clients(registry: Registry, actor: Actor, changes: Sequence[Change]) -> list[StoreChange]:
+    """End the clients of the API that are bound to removed entities, whose identifiers can be used again (D59)."""
+    removed = {change.key[0] for change in changes if change.kind == "entity" and change.after is None}
+    if not removed:
+        return []
+    ended = [
+        Change(client, None)
+        async for clients in read_pages(registry.directory, RegisteredApiClient, {}, at_once=_AT_ONCE)
+        for client in clients
+        if client.entity_id in removed
+    ]
+    return [replace(each, event=build_change_event(actor, each)) for each in ended]
 
 
 def is_membership_end(change: Change) -> bool:

@@ -49,7 +49,6 @@ from corpid.rules.directory.records import (
     Assignment,
     Change,
     DeletionRequest,
-    Entity,
     Membership,
     Operator,
     ThirdPartyAssignment,
@@ -58,7 +57,6 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
-from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.stores.sql.columns import columns, select_columns, text_parameter
 from corpid.stores.sql.mappers import MEMBERSHIPS, Kinds, fold_user_name
 from corpid.stores.sql.tables import administrators, memberships, operators, users
@@ -83,13 +81,11 @@ _OF_PERSON: Final = (User, Membership, Administrator, Operator, Assignment, Thir
 _PARTIES: Final = ("client_entity_id", "entity_id", "service_id")
 """of a grant, and of the roles under it"""
 _MEMBER: Final = ("user_id", "entity_id")
-_NOUNS: Final[Mapping[type[KeyedRecord], str]] = {
-    ThirdPartyAssignment: "third_party_assignment",
-    Assignment: "assignment",
-    Administrator: "administrator",
-    RegisteredApiClient: "api_client",
+_ENDING: Final = {
+    ThirdPartyAssignment: AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE,
+    Assignment: AuditAction.ASSIGNMENT_REMOVE,
+    Administrator: AuditAction.ADMINISTRATOR_REMOVE,
 }
-"""kinds that end with something else → the noun of their actions"""
 
 C = TypeVar("C")
 
@@ -390,7 +386,6 @@ class RecordWriter:
         self._namesakes: Final = database.prepare(_select_namesakes)
         self._account_named: Final = database.prepare(_select_account_named)
         self._carried: Final = [(kind, kinds[kind].prepare(_select_same, _MEMBER)) for kind in CARRIED]
-        self._bound: Final = kinds[RegisteredApiClient].prepare(_select_bound)
         self._consequences: Final[Mapping[type, Callable[[Any, Any, AuditEvent | None], Awaitable[None]]]] = {
             Membership: self._follow_membership,
             User: self._follow_user,
@@ -424,8 +419,8 @@ class RecordWriter:
             for look in kind.referring:
                 if await self.database.row(look, key) is not None:
                     raise ChangedMeanwhile(_MEANWHILE)  # it would go with this one, and nobody decided so
-        if was is not None and change.event is not None:
-            await self._end_under(was, change.event)
+        if isinstance(was, Membership) and change.event is not None:
+            await self._end_access(was, change.event)
         await self.database.run(kind.delete, key)
         if change.event is not None:
             await self.audit.record_change(change.event, was, None)
@@ -447,38 +442,27 @@ class RecordWriter:
         found = await self.database.run(kind.statement(is_new=is_new, sourced=event is not None), row)
         if is_new and found == 0:
             raise ChangedMeanwhile(_MEANWHILE)
-        if event is not None and is_redirection(was, record):
-            await self._end_under(was, event)
+        if event is not None and isinstance(was, Membership) and is_redirection(was, record):
+            await self._end_access(was, event)
         if _is_compared(change) and (follow := self._consequences.get(type(record))) is not None:
             await follow(was, record, event)
         if event is not None:
             await self.audit.record_change(event, was, record)
 
-    async def _end_under(self, was: KeyedRecord | None, event: AuditEvent) -> None:
-        """End what rests on a membership or entity, with events.
+    async def _end_access(self, was: Membership, event: AuditEvent) -> None:
+        """End level and roles of a membership, each with an event.
 
         Whoever gives somebody invited a level or a role holds the invitation as it was read, so that each is seen here.
         """
-        if isinstance(was, Membership):
-            values = {"user_id": was.user_id, "entity_id": was.entity_id}
-            await self._end_rows([(kind, select, values) for kind, select in self._carried], event)
-        elif isinstance(was, Entity):
-            await self._end_rows(
-                [(RegisteredApiClient, self._bound, {"pattern": f'%"entity_id":"{was.entity_id}"%'})], event
-            )
-
-    async def _end_rows(
-        self, found: Sequence[tuple[type[KeyedRecord], CompiledStatement, Mapping[str, str]]], event: AuditEvent
-    ) -> None:
-        for kind, select, values in found:
-            for row in await self.database.rows(select, values):
+        member = {"user_id": was.user_id, "entity_id": was.entity_id}
+        for kind, carried in self._carried:
+            for row in await self.database.rows(carried, member):
                 record = self.kinds[kind].codec.decode(row)
                 ended = replace(
                     event,
-                    action=AuditAction(f"{_NOUNS[kind]}.remove"),
+                    action=_ENDING[kind],
                     object="/".join(record.key),
                     other_entity_id=getattr(record, "client_entity_id", ""),
-                    client_id=getattr(record, "client_id", ""),
                     detail={**event.detail, **list_role_parts(record)},
                 )
                 await self.delete(Change(record, None, ended))
@@ -611,11 +595,6 @@ def _select_same(table: sa.Table, names: tuple[str, ...], compared: tuple[str, .
     """Values of the compared columns → records that have them."""
     same = (table.c[name] == text_parameter(name) for name in compared)
     return select_columns(table, names).where(*same)
-
-
-def _select_bound(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
-    """`pattern` → the API clients bound to an entity."""
-    return select_columns(table, names).where(table.c.record.like(text_parameter("pattern")))
 
 
 def _move_rows(table: sa.Table) -> sa.Update:
