@@ -42,6 +42,18 @@ async def test_a_client_of_a_removed_entity_has_no_right_at_one_of_the_same_iden
         assert await load_api_client(registry, "hr-of-old") is None
 
 
+async def test_a_client_of_an_entity_with_a_similar_identifier_stays_when_the_entity_is_removed() -> None:
+    """D59: an underscore of an identifier stands for itself alone."""
+    async with new_world() as made:
+        registry = made.provider.registry
+        await made.write(entity("PORT_1", "Port One"), entity("PORTS1", "Ports One"))
+        client = RegisteredApiClient(client_id="hr-ports", name="HR", scopes=("directory.write",), entity_id="PORTS1")
+        await made.write(client)
+        operator = CommandLine(by="lee@node1", reason="dissolved")
+        await single_records.remove_record(registry, "entity", {"entity_id": "PORT_1"}, actor=operator)
+        assert await load_api_client(registry, "hr-ports") is not None
+
+
 async def test_what_was_given_in_advance_ends_with_its_events_when_the_invitation_is_declined(made: World) -> None:
     """D53, D57, D60."""
     await acme(made)
