@@ -18,7 +18,7 @@ INVITATION: Final = "invitation"
 ACTING_FOR: Final = "acting_for"
 """the detail of an administrator's decision on a third party: the entity acted for (D56)"""
 ROLE_PARTS: Final = ("role", "sub_entity", "ref")
-"""the details of an event about a role with a slash in one of these: its object does not tell them apart"""
+"""the details of an event about a role or authorisation with a slash in one of these: its object does not tell them apart"""
 OF_ENTITY: Final = frozenset({INVITED_PERSON, INVITATION})
 """personal details that the entity of an event wrote (D61)"""
 PERSONAL_DETAILS: Final = ("address", "device", "context_message", "reason_given", *sorted(OF_ENTITY))

@@ -176,7 +176,7 @@ async def approve_request(
 ) -> ChangeRequest:
     """Approve a request and make its change.
 
-    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's, who may give none,
+    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's, or empty,
     `names` the digest of the names that they were shown (empty: those of the request). Raises Refused if it was decided
     before, what it changes is no longer as it was, or breaks a rule by now, NamesChanged, access.Forbidden, Conflict,
     StoreUnavailable. Source: D55, D68
@@ -504,8 +504,8 @@ async def load_names(
 ) -> RequestNames:
     """Return the names of people, entities and services in changes.
 
-    People are named as the entity of the changes knows them, or did, and whom it invites by their address; in `people` is
-    who acted on them. `names_read` are names of the entity's people that were read before, and
+    People are named as the entity of the changes knows them, or did, and whom it invites by their address; `people` has
+    those who acted on them. `names_read` are names of the entity's people that were read before, and
     hold. Raises StoreUnavailable. Source: D55, D60, D61, D68
     """
     former, outside, entities, services = set[str](), set[str](), set[str](), set[str]()

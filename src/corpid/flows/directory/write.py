@@ -292,7 +292,8 @@ async def write_parts(
     """Write many changes, each part in one transaction, or request it.
 
     After each part its number, from 1, and its request. All events have the same batch; the identifiers of requests
-    begin alike. `seen` gives the records that a part was decided on. The rest is as in `write_changes`; after an exception the parts before stay. Source: D55, D81
+    begin alike. `seen` gives the records that a part was decided on. The rest is as in `write_changes`; after an
+    exception the parts before stay. Source: D55, D81
     """
     for number, part in enumerate(parts, start=1):
         started = time.monotonic()

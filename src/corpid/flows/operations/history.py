@@ -256,7 +256,8 @@ def person_of(entry: AuditEntry) -> str:
 def acting_for(entry: AuditEntry) -> str:
     """The entity for which an administrator acted.
 
-    Empty if it is one of two, and not recorded. The roles of a third party's people are that party's, but for those that end with an authorisation. Source: D56
+    Empty if it is one of two, and not recorded. The roles of a third party's people are that party's, except those that
+    end with an authorisation. Source: D56
     """
     by_one = not entry.other_entity_id or noun(entry) == "third_party_assignment"
     return entry.detail.get(ACTING_FOR) or (entry.entity_id if by_one else "")

@@ -97,24 +97,28 @@ def details(row: Assignment | ThirdPartyAssignment, *, part: bool = True) -> tup
     With `part` also the part of the organisation.
     """
     given = (phrase("{name}: {value}", name=each.name, value=set_apart(each.value)) for each in row.parameters)
-    return (*(_identifying(row.sub_entity, "") if part else ()), *given, *_identifying("", row.ref))
+    return (*(_name_part(row.sub_entity) if part else ()), *given, *name_reference(row.ref))
 
 
 def name_role(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant) -> Phrase:
     """A role among those of one person or organisation at one service."""
     role = phrase("Role: {name}", name=set_apart(row.role)) if row.role else phrase("Any role")
-    return joined((role, *_identifying(row.sub_entity, row.ref))) or role
+    return joined((role, *_name_part(row.sub_entity), *name_reference(row.ref))) or role
 
 
 def name_parts(role: str, sub_entity: str, ref: str) -> Phrase | None:
     """Those of role, part and reference that are not empty."""
     named = (phrase("Role: {name}", name=set_apart(role)),) if role else ()
-    return joined((*named, *_identifying(sub_entity, ref)))
+    return joined((*named, *_name_part(sub_entity), *name_reference(ref)))
 
 
-def _identifying(sub_entity: str, ref: str) -> tuple[Phrase, ...]:
-    part = (phrase("Part of the organisation: {name}", name=set_apart(sub_entity)),) if sub_entity else ()
-    return (*part, phrase("Reference: {ref}", ref=set_apart(ref))) if ref else part
+def _name_part(sub_entity: str) -> tuple[Phrase, ...]:
+    return (phrase("Part of the organisation: {name}", name=set_apart(sub_entity)),) if sub_entity else ()
+
+
+def name_reference(ref: str) -> tuple[Phrase, ...]:
+    """The reference of a role, if it has one. Source: D53"""
+    return (phrase("Reference: {ref}", ref=set_apart(ref)),) if ref else ()
 
 
 def joined(limits: tuple[Phrase, ...]) -> Phrase | None:

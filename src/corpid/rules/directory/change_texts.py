@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from corpid.rules.directory.access_texts import GONE, duration, name_role, role_end_sentence, role_sentence
+from corpid.rules.directory.access_texts import (
+    GONE,
+    duration,
+    name_reference,
+    name_role,
+    role_end_sentence,
+    role_sentence,
+)
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.names import set_apart
@@ -34,9 +41,9 @@ if TYPE_CHECKING:
 
 
 OPERATOR: Final = phrase("The operator")
-NAMED: Final = 2
-"""people by name, where others are counted"""
-FIRST: Final = frozenset({"invite", "join", "end", "revoke"})
+MOST_NAMED: Final = 2
+"""people by name, if others are counted"""
+LEADING: Final = frozenset({"invite", "join", "end", "revoke"})
 """kinds that name a request, whatever else it has"""
 
 
@@ -60,11 +67,11 @@ def name_actor(actor: str, people: Mapping[str, str]) -> str | Phrase:
     return phrase("The sign-in service itself") if kind == SYSTEM else OPERATOR
 
 
-class LikeChanges(msgspec.Struct, frozen=True):
+class ChangeGroup(msgspec.Struct, frozen=True):
     """Changes that differ in their people only."""
 
     changes: tuple[Change, ...]
-    along: tuple[Change, ...] = ()
+    roles: tuple[Change, ...] = ()
     """the role that each of these people is given with the invitation"""
 
     @property
@@ -101,24 +108,28 @@ def kind_of(change: Change) -> str:
     return ("restore" if record.enabled else "suspend") if same else "details"
 
 
-def gather_changes(changes: Sequence[Change]) -> list[LikeChanges]:
+def group_changes(changes: Sequence[Change]) -> list[ChangeGroup]:
     """Put together what is done with several people alike. Source: D55"""
     found: defaultdict[object, list[Change]] = defaultdict(list)
     for number, each in enumerate(changes):
-        kind, likeness = kind_of(each), tuple(map(_without_person, (each.before, each.after)))
+        kind = kind_of(each)
         if isinstance(each.record, Membership):
             found[kind if kind != "details" else number].append(each)
         else:
-            found[(kind, likeness) if each.record.key[0] != likeness else number].append(each)
-    likes = [LikeChanges(tuple(some)) for some in found.values()]
-    gifts = [each for each in likes if each.kind == "assignment add"]
-    for at, like in enumerate(likes):
-        given = [gift for gift in gifts if gift.user_ids == like.user_ids]
-        if like.kind in {"invite", "join"} and len(given) == 1:
-            likes[at] = LikeChanges(like.changes, given[0].changes)
-            likes.remove(given[0])
+            found[kind, _without_person(each.before), _without_person(each.after)].append(each)
+    groups = [ChangeGroup(tuple(some)) for some in found.values()]
+    roles = [each for each in groups if each.kind == "assignment add"]
+    for at, group in enumerate(groups):
+        given = [each for each in roles if each.user_ids == group.user_ids]
+        if group.kind in {"invite", "join"} and len(given) == 1:
+            groups[at] = ChangeGroup(group.changes, given[0].changes)
+            groups.remove(given[0])
             break
-    return likes
+    return groups
+
+
+def _find_main(groups: Sequence[ChangeGroup]) -> ChangeGroup:
+    return next((each for each in groups if each.kind in LEADING), groups[0])
 
 
 def _without_person(record: KeyedRecord | None) -> object:
@@ -129,37 +140,36 @@ def _without_person(record: KeyedRecord | None) -> object:
 
 def title_changes(changes: Sequence[Change], names: RequestNames) -> Phrase:
     """The title of a request: its main changes, and how many more. Source: D55"""
-    likes = gather_changes(changes)
-    main = next((each for each in likes if each.kind in FIRST), likes[0])
-    own = {"end", "revoke"}
+    groups = group_changes(changes)
+    main, own = _find_main(groups), {"end", "revoke"}
     rest = sum(
         len(each.changes)
-        for each in likes
+        for each in groups
         if each is not main and not (main.kind in own and each.user_ids <= main.user_ids)
     )
-    title = title_like(main, names)
+    title = title_group(main, names)
     if not rest:
         return title
     return counted(rest, "{change}, and {count} more change", "{change}, and {count} more changes", change=title)
 
 
-def title_like(like: LikeChanges, names: RequestNames) -> Phrase:
-    """The title of changes alike, which begins with a verb. Source: D55"""
-    record = like.changes[0].record
-    who: str | Phrase = counted(len(like.changes), "{count} person", "{count} people")
+def title_group(group: ChangeGroup, names: RequestNames) -> Phrase:
+    """The title of a group, which begins with a verb. Source: D55"""
+    record = group.changes[0].record
+    who: str | Phrase = counted(len(group.changes), "{count} person", "{count} people")
     if isinstance(record, ThirdPartyGrant):
-        side = record.client_entity_id if like.kind == "grant accept" else record.entity_id
+        side = record.client_entity_id if group.kind == "grant accept" else record.entity_id
         who = names.entities.get(side, side)
     elif isinstance(record, Entity):
         who = names.entities.get(record.entity_id, record.name)
-    elif len(like.changes) == 1:
+    elif len(group.changes) == 1:
         who = _name_of(record.key[0], names)
-    title = _TITLES[like.kind](who) if like.kind in _TITLES else phrase("Another change")
-    what = name_what(like.along[0].record if like.along else record, names)
+    title = _TITLES[group.kind](who) if group.kind in _TITLES else phrase("Another change")
+    what = name_access(group.roles[0].record if group.roles else record, names)
     return phrase("{change}: {object}", change=title, object=what) if what else title
 
 
-def name_what(record: KeyedRecord, names: RequestNames) -> str | Phrase:
+def name_access(record: KeyedRecord, names: RequestNames) -> str | Phrase:
     """The role of a change with its limits, or the level.
 
     Empty for other records.
@@ -175,27 +185,28 @@ def name_what(record: KeyedRecord, names: RequestNames) -> str | Phrase:
     if isinstance(record, ThirdPartyAssignment):
         client = names.entities.get(record.client_entity_id, record.client_entity_id)
         service = phrase("{role} for {entity}", role=service, entity=client)
-    reference = (phrase("Reference: {ref}", ref=set_apart(record.ref)),) if record.ref else ()
-    for each in (*([set_apart(record.sub_entity)] if record.sub_entity else ()), *reference, *ends):
+    part = (set_apart(record.sub_entity),) if record.sub_entity else ()
+    for each in (*part, *name_reference(record.ref), *ends):
         service = phrase("{first}, {rest}", first=service, rest=each)
     return service
 
 
-def list_some(people: Sequence[str | Phrase]) -> Phrase:
+def list_names(people: Sequence[str | Phrase]) -> Phrase:
     """Two names, and how many more."""
-    if len(people) <= NAMED:
+    if len(people) <= MOST_NAMED:
         return phrase("{names}", names=tuple(people))
-    return phrase("{first}, {second} and {count} more", first=people[0], second=people[1], count=len(people) - NAMED)
+    return phrase(
+        "{first}, {second} and {count} more", first=people[0], second=people[1], count=len(people) - MOST_NAMED
+    )
 
 
 def describe_done(changes: Sequence[Change], names: RequestNames) -> Phrase:
     """The sentence of changes that were made, with their people. Source: D68, D80"""
-    likes = gather_changes(changes)
-    main = next((each for each in likes if each.kind in FIRST), likes[0])
+    main = _find_main(group_changes(changes))
     done = say_done(
         main.kind,
         [_name_of(each.record.key[0], names) for each in main.changes],
-        name_what(main.changes[0].record, names),
+        name_access(main.changes[0].record, names),
     )
     return done or title_changes(changes, names)
 
@@ -206,7 +217,7 @@ def say_done(kind: str, people: Sequence[str | Phrase], what: str | Phrase) -> P
     None for a kind that names nobody.
     """
     say = _DONE.get(kind)
-    return say(len(people), who=list_some(people), what=what) if say else None
+    return say(len(people), who=list_names(people), what=what) if say else None
 
 
 def summarise_change(change: Change, names: RequestNames) -> Phrase:

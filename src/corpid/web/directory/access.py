@@ -82,6 +82,7 @@ _HELD: Final = 12
 """roles that are listed before a form"""
 _BOX: Final = "copy-"
 _REMOVED: Final = "access-removed"
+ALREADY_REQUESTED: Final = Paragraph(phrase("This removal is already requested."), look="warning")
 FROM: Final = "from"
 """the parameter of a colleague, or of the page to return to"""
 _MOST_COPIED: Final = 50
@@ -484,9 +485,7 @@ async def ask_removal(at: PortalContext) -> Check:
             phrase(
                 "{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name
             ),
-            Paragraph(phrase("This removal is already requested."), look="warning")
-            if (type(role.row), role.row.key) in removed
-            else None,
+            ALREADY_REQUESTED if (type(role.row), role.row.key) in removed else None,
         ),
         # A form that is sent is refused by the change itself.
         refused=None if at.form else await explain_refusal(at, person, role.service),

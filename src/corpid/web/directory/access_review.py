@@ -26,7 +26,7 @@ from corpid.web.directory.access import FROM, REMOVE, this_member
 from corpid.web.directory.access_list import REMOVAL_REQUESTED, check_end
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, rejected
 from corpid.web.directory.page_context import SETTINGS, PortalContext, names_shown, saved_or_requested
-from corpid.web.directory.people import PERSON, list_filters, narrow
+from corpid.web.directory.people import FILTERS, PERSON, list_filters, read_filter
 from corpid.web.directory.person import ask_about, membership_id_of, name_role
 from corpid.web.pages.components import (
     SELECT,
@@ -64,7 +64,6 @@ HEADING: Final = phrase("Access review")
 _ACCESS: Final = "access"
 """the parameter that shows those without access"""
 _NONE: Final = "none"
-_NARROWED: Final = ("q", "state", "service")
 _REMOVE: Final = "remove"
 """the decision"""
 _STAYS: Final = phrase(
@@ -124,13 +123,13 @@ async def _list_left(at: PortalContext) -> tuple[Part, ...]:
     """People to review: those with access, and apart from them those without."""
     query = at.query
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    wanted, without = narrow(query, services), query.get(_ACCESS) == _NONE
+    wanted, without = read_filter(query, services), query.get(_ACCESS) == _NONE
     reading = access_review.list_people_left(
         at.registry, at.actor, wanted, with_access=not without, after=query.get("after", ""),
         before=query.get("before", ""), limit=_SHOWN,
     )  # fmt: skip
     left = await await_found(reading)
-    kept = {name: query[name] for name in (_BEGIN, _ACCESS, *_NARROWED) if query.get(name)}
+    kept = {name: query[name] for name in (_BEGIN, _ACCESS, *FILTERS) if query.get(name)}
     tabs = (("", phrase("With access"), left.with_access), (_NONE, phrase("Without access"), left.without_access))
     page, numbered = left.page, {**query, ROW: str(left.first)}
     return (
@@ -149,7 +148,7 @@ async def _list_left(at: PortalContext) -> tuple[Part, ...]:
             filters=Filters(
                 action=at.path(REVIEW),
                 fields=list_filters(wanted, services),
-                kept=tuple((name, value) for name, value in kept.items() if name not in _NARROWED),
+                kept=tuple((name, value) for name, value in kept.items() if name not in FILTERS),
             ),
             empty=phrase("Nobody is left to review here."),
             pager=counted_pager(at.path(REVIEW), kept, numbered, page, most=_SHOWN),
@@ -446,7 +445,7 @@ SECTION: Final = Section[PortalContext](
     },
     named_pages={re.compile(f"{REVIEW}/{_ID}/end"): check_page(ask_end, needs=("delete", "membership"))},
     fields=frozenset({"all", "decision", "reason"}),
-    filters=frozenset({"after", "before", ROW, _BEGIN, _ACCESS, *_NARROWED}),
+    filters=frozenset({"after", "before", ROW, _BEGIN, _ACCESS, *FILTERS}),
     prefixes=(SELECT, _SHOWN_HERE),
     changes={
         "access-kept-one": phrase("The access stays as shown."),

@@ -15,7 +15,7 @@ from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.change_texts import NAMED
+from corpid.rules.directory.change_texts import MOST_NAMED
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable, set_apart
 from corpid.rules.directory.role_forms import day, day_fault
@@ -190,7 +190,7 @@ def _name_action(entry: AuditEntry) -> str:
 
 async def _show_actions(at: PortalContext, found: _Actions) -> tuple[TimelineEntry, ...]:
     """Each action in a line, which unfolds to its changes."""
-    named = [each for some in found.groups for each in (*some[:_UNFOLDED], *some[-NAMED:])]
+    named = [each for some in found.groups for each in (*some[:_UNFOLDED], *some[-MOST_NAMED:])]
     names = await flow.names(at.registry, at.actor, named)
     lines = []
     for some in found.groups:
@@ -229,7 +229,7 @@ async def describe_last(at: PortalContext) -> Phrase | None:
     if not found.groups or found.groups[0][0].actor != at.actor.name:
         return None
     [some] = found.groups[:1]
-    names = await flow.names(at.registry, at.actor, some[-NAMED:])
+    names = await flow.names(at.registry, at.actor, some[-MOST_NAMED:])
     return texts.describe_entries(some, names)
 
 

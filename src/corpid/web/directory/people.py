@@ -93,7 +93,9 @@ MOST_EXPORTED: Final = 10_000
 """lines of a downloaded list"""
 _NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
 """the last line of a file that stops before the list does"""
-_NARROWED: Final = ("q", "state", "service", "sort")
+FILTERS: Final = ("q", "state", "service")
+"""parameters that narrow a list of members"""
+_NARROWED: Final = (*FILTERS, "sort")
 """parameters of the list, to which a change leads back"""
 _GIVE: Final = "give"
 _EDIT: Final = "edit"
@@ -146,7 +148,7 @@ _LINE: Final = 60
 async def show_people(at: PortalContext) -> Page:
     """The people of the entity, a page of fifty."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    wanted, sort = narrow(at.query, services), _read_sort(at.query)
+    wanted, sort = read_filter(at.query, services), _read_sort(at.query)
     try:
         page = await members.list_members(
             at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), before=at.query.get("before", ""),
@@ -260,7 +262,7 @@ def list_filters(wanted: MemberFilter, services: Sequence[Service]) -> tuple[Fie
     return search, state, choice_filter(phrase("Has access at"), "service", wanted.service_id, at_service)
 
 
-def narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
+def read_filter(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
     """The filter in an address or a form."""
     state, service = given.get("state", ""), given.get("service", "")
     return MemberFilter(
@@ -271,7 +273,7 @@ def narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilte
 
 
 async def _wanted(at: PortalContext, given: Mapping[str, str]) -> MemberFilter:
-    return narrow(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
+    return read_filter(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
 
 
 async def _find_last_sign_ins(at: PortalContext, page: Sequence[MemberSummary]) -> Mapping[str, int] | None:

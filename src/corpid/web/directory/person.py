@@ -32,7 +32,7 @@ from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
-from corpid.web.directory.access import CHANGE, NEW, REMOVE, this_member, to_person
+from corpid.web.directory.access import ALREADY_REQUESTED, CHANGE, NEW, REMOVE, this_member, to_person
 from corpid.web.directory.history import HISTORY, show_last_changes
 from corpid.web.directory.member_texts import (
     EACH_GETS,
@@ -590,8 +590,10 @@ async def ask_about(
         taken = await ending_sentences(at, found) if kind in _ENDS and not refused else ()
         removed = await approvals.find_requested_removals(at.registry, at.actor, now=at.context.now)
         asked = (type(found.membership), found.membership.key) in removed
-        again = Paragraph(phrase("This removal is already requested."), look="warning") if asked else None
-        return (*((phrase("This ends too:"), Items(taken)) if taken else ()), again)
+        return (
+            *((phrase("This ends too:"), Items(taken)) if taken else ()),
+            ALREADY_REQUESTED if asked else None,
+        )
 
     return Check(
         heading=ACTIONS[kind] if refused else action.heading(found.name),

@@ -13,7 +13,7 @@ from corpid.flows.directory import approvals
 from corpid.rules.directory.access_texts import GONE, details
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import ApprovalState, decision_reason
-from corpid.rules.directory.change_texts import gather_changes, summarise_change, title_changes, title_like
+from corpid.rules.directory.change_texts import group_changes, summarise_change, title_changes, title_group
 from corpid.rules.directory.records import APPROVALS, Assignment, Membership, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.check import Check, check_page
@@ -195,9 +195,9 @@ async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
 def _show_changes(found: Request) -> tuple[Part, ...]:
     """A sentence for each change, or for several alike."""
     shown: list[Part] = []
-    for like in gather_changes(found.changes):
-        alone = len(like.changes) == 1 and not like.along
-        sentence = summarise_change(like.changes[0], found.names) if alone else title_like(like, found.names)
+    for group in group_changes(found.changes):
+        alone = len(group.changes) == 1 and not group.roles
+        sentence = summarise_change(group.changes[0], found.names) if alone else title_group(group, found.names)
         shown.append(Paragraph(sentence, look="summary"))
     invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
     gone = found.name_changes.gone if found.name_changes else frozenset()
@@ -223,20 +223,20 @@ def _show_facts(found: Request) -> tuple[Part, ...]:
     Before and after stand only where something changes.
     """
     shown: list[Part] = []
-    for like in gather_changes(found.changes):
-        changing = like.changes[0].verb == "change"
-        each_of = [describe_members(each, found.names) for each in like.changes]
+    for group in group_changes(found.changes):
+        changing = group.changes[0].verb == "change"
+        each_of = [describe_members(each, found.names) for each in group.changes]
         common = [one for one in each_of[0] if all(one in others for others in each_of)]
-        common += describe_members(like.along[0], found.names) if like.along else []
+        common += describe_members(group.roles[0], found.names) if group.roles else []
         columns: tuple[Phrase, ...] = phrase("What"), phrase("Value")
         rows: list[tuple[Value, ...]] = [(one.name, _value(one.after) or _value(one.before)) for one in common]
         if changing:
             columns = phrase("What"), phrase("Before"), phrase("After")
             rows = [(one.name, _value(one.before), _value(one.after)) for one in common]
         shown.append(table(phrase("Before and after") if changing else phrase("Details"), columns, rows))
-        if len(like.changes) == 1:
+        if len(group.changes) == 1:
             continue
-        who = [found.names.people.get(each.record.key[0]) or GONE for each in like.changes]
+        who = [found.names.people.get(each.record.key[0]) or GONE for each in group.changes]
         cells = [
             {one.name: _value(one.after) or _value(one.before) for one in some if one not in common} for some in each_of
         ]

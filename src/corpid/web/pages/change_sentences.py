@@ -12,7 +12,7 @@ from corpid.flows.directory.write import ACTIONS
 from corpid.flows.operations.history import acting_for, noun, person_of, service_of
 from corpid.rules.audit_actions import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.directory.access_texts import GONE, name_parts
-from corpid.rules.directory.change_texts import FIRST, RequestNames, name_actor, say_done, title_changes
+from corpid.rules.directory.change_texts import LEADING, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
 from corpid.rules.directory.records import RECORDS
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
@@ -302,11 +302,11 @@ def describe_entries(entries: Sequence[AuditEntry], names: HistoryNames, *, is_c
 
 def _say_done(entries: Sequence[AuditEntry], names: HistoryNames) -> Phrase | None:
     kinds = [_kind_of(each) for each in entries]
-    main = next((kind for kind in kinds if kind in FIRST), kinds[0])
+    main = next((kind for kind in kinds if kind in LEADING), kinds[0])
     alike = [each for each, kind in zip(entries, kinds, strict=True) if kind == main]
     about = {(service_of(each), *_name_right(each)) for each in alike}
     people = {person_of(each): each for each in reversed(alike)}
-    if (main not in FIRST and len(alike) < len(entries)) or len(about) > 1 or len(people) < len(alike):
+    if (main not in LEADING and len(alike) < len(entries)) or len(about) > 1 or len(people) < len(alike):
         return None
     [(_, role, *further)] = about
     what = _name_service(alike[0], names, "", *further)
