@@ -450,7 +450,7 @@ async def show_deletion(account: AccountContext) -> View:
             Form(button=phrase("Withdraw my request"), decision="withdraw"),
         )
         first = phrase(
-            "You asked on {moment}. A {provider} administrator will delete your account. Until then it works as before.",
+            "You asked on {moment}. The operator of {provider} will delete your account. Until then it works as before.",
             moment=account.moment(found.requested_at),
             provider=provider,
         )
