@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from argon2 import PasswordHasher
 from msgspec.structs import replace
 
 from corpid.rules.audit_records import AuditEvent
-from tests.sign_in.world import cookies_of, entity, form_of, new_world, post, query_of, walk_to, wear
+from corpid.rules.authentication.records import Credentials
+from tests.sign_in.world import CHEAP, SECRET, cookies_of, entity, form_of, new_world, post, query_of, walk_to, wear
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
@@ -36,7 +38,8 @@ async def test_new_factors_end_a_sign_in_that_the_old_ones_began(speaking: str) 
     async with new_world(generations=(speaking,)) as made:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code"))
-        await made.person("alice")
+        again = PasswordHasher.from_parameters(CHEAP).hash("another password")
+        await made.write(Credentials(user_id="id-alice", password_hash=again, totp_secret=SECRET))
         assert await reopened(browser) == SIGN_IN
         answer = await post(browser, "entity", form_of(browser, "password") | {"entity": "200000001A"})
         assert answer.status_code == 303

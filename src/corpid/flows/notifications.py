@@ -509,7 +509,7 @@ def _typed(made: NewLink) -> Code:
     return Code(
         text=phrase(
             "If the page asks for a code, enter this one. On another device, open {page} and enter it there.",
-            page=made.page,
+            page=Copied(made.page),
         ),
         value=made.code,
     )

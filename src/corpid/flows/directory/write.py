@@ -653,7 +653,10 @@ async def read_pages(
 
 
 async def _end_clients(registry: Registry, actor: Actor, changes: Sequence[Change]) -> list[StoreChange]:
-    """End the clients of the API that are bound to removed entities, whose identifiers can be used again (D59)."""
+    """End the API clients of removed entities.
+
+    The identifier of an entity can be used again (D59).
+    """
     removed = {change.key[0] for change in changes if change.kind == "entity" and change.after is None}
     if not removed:
         return []
