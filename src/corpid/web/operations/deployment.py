@@ -246,7 +246,8 @@ def _engine_facts(found: EngineStates) -> Facts:
             (phrase("Database"), Cell(values=(found.database, database))),
             (phrase("Short-lived state"), Cell(values=(found.transient, transient))),
             (phrase("E-mail"), mail),
-        )
+        ),
+        line=True,
     )
 
 

@@ -156,6 +156,8 @@ class Facts(Component, frozen=True):
     facts: tuple[tuple[Phrase, Value], ...]
     copies: bool = False
     """whether a button copies each that is code"""
+    line: bool = False
+    """whether they are few and short, and stand in one line of a wide screen"""
 
 
 class Alert(ViewPart, frozen=True, kw_only=True):
