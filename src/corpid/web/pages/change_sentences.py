@@ -308,10 +308,12 @@ def _say_done(entries: Sequence[AuditEntry], names: HistoryNames) -> Phrase | No
     people = {person_of(each): each for each in reversed(alike)}
     if (main not in LEADING and len(alike) < len(entries)) or len(about) > 1 or len(people) < len(alike):
         return None
-    [(_, role, *further)] = about
-    what = _name_service(alike[0], names, "", *further)
+    [(service_id, role, *further)] = about
+    what: str | Phrase = names.services.get(service_id, service_id)
     if role:
         what = phrase("{role} at {service}", role=role, service=what)
+    if limits := name_parts("", *further):
+        what = phrase("{first}, {rest}", first=what, rest=limits)
     return say_done(main, [name_person(each, names) for each in people.values()], what)
 
 
