@@ -499,3 +499,11 @@ def test_a_membership_ends_with_its_level_and_roles_each_with_its_event(world: W
     assert own.every(f"/assignments?entity={HARBOUR}") == []
     ended = {each["action"] for each in own.get("/audit?limit=20").json()["items"]}
     assert ended >= {"membership.remove", "administrator.remove", "assignment.remove"}
+
+
+@pytest.mark.parametrize("query", ["search=ali", f"search=ali&user=alice&entity={HARBOUR}", "search=ali&total=true"])
+def test_memberships_are_searched_in_one_entity(api: Api, query: str) -> None:
+    """D83: otherwise the answer says so."""
+    answer = api.get(f"/memberships?{query}")
+    assert answer.status_code < 500
+    assert "give `entity`" in answer.text

@@ -232,6 +232,8 @@ async def list_objects(
     of_members = "entity" in narrowed and "user" not in narrowed and MEMBERS in resource.lists
     listed = MEMBERS if of_members else resource.lists[0]
     order, search = find_order(narrowed, sort)
+    if search and resource.record is Membership and not of_members:
+        raise Refused("memberships are searched in one entity: give `entity`, and no `user`")
     columns = resource.filter_columns
     where = {columns[name]: value for name, value in narrowed.items() if name in columns and name != "user"}
     if by.actor.entity_id and "entity_id" in resource.identity:
