@@ -110,6 +110,8 @@ class PeopleLeft(msgspec.Struct, frozen=True, kw_only=True):
     """A page of people who are still to be reviewed."""
 
     page: ListPage[ReviewedPerson]
+    any_left: bool
+    """whether anybody of the entity is left, also on no page"""
     first: int = 0
     """the number of the first row; 0: not known"""
     with_access: int = 0
@@ -241,7 +243,9 @@ async def list_people_left(
             for user in [each.member.user]
         ]
         fitting = [each for each in people if not each.reviewed and each.access.is_any is with_access]
-        return PeopleLeft(page=ListPage(found=tuple(fitting), after=members.after, before=members.before))
+        any_left = not is_open or bool(await registry.access_reviews.undecided(entity_id, after="", limit=1))
+        page = ListPage(found=tuple(fitting), after=members.after, before=members.before)
+        return PeopleLeft(page=page, any_left=any_left)
     left, _ = await _look_through(registry, entity_id, is_open=is_open)
     words = words_of_search(wanted.search)
     found = sorted(
@@ -260,7 +264,7 @@ async def list_people_left(
     )
     counts = len(listed), len(found) - len(listed)
     having, lacking = counts if with_access else counts[::-1]
-    return PeopleLeft(page=page, first=start + 1, with_access=having, without_access=lacking)
+    return PeopleLeft(page=page, any_left=bool(left), first=start + 1, with_access=having, without_access=lacking)
 
 
 def _read_number(place: str) -> int:

@@ -101,10 +101,10 @@ async def show_review(at: PortalContext) -> View:
         return at.build_page(
             HEADING, await describe_state(at, state), await _last(at, state) or None, _BEGIN_IT, Actions((begin,))
         )
-    listed = await _list_left(at)
+    any_left, listed = await _list_left(at)
     if under_way:  # those who changed meanwhile may have come back
         state = await access_review.load_review_state(at.registry, at.actor, entity_id)
-    finished = under_way and not await _find_any(at)
+    finished = under_way and not any_left
     progress = phrase("{kept} of {count} people reviewed", kept=state.kept, count=state.people)
     done = (
         Paragraph(phrase("Everybody has been reviewed. Sign off the review to finish it."), look="empty"),
@@ -119,8 +119,11 @@ async def show_review(at: PortalContext) -> View:
     )
 
 
-async def _list_left(at: PortalContext) -> tuple[Part, ...]:
-    """People to review: those with access, and apart from them those without."""
+async def _list_left(at: PortalContext) -> tuple[bool, tuple[Part, ...]]:
+    """The list of people to review, after whether anybody is left.
+
+    Those with access, and apart from them those without.
+    """
     query = at.query
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     wanted, without = read_filter(query, services), query.get(_ACCESS) == _NONE
@@ -132,7 +135,7 @@ async def _list_left(at: PortalContext) -> tuple[Part, ...]:
     kept = {name: query[name] for name in (_BEGIN, _ACCESS, *FILTERS) if query.get(name)}
     tabs = (("", phrase("With access"), left.with_access), (_NONE, phrase("Without access"), left.without_access))
     page, numbered = left.page, {**query, ROW: str(left.first)}
-    return (
+    return left.any_left, (
         Tabs(
             label=phrase("Access"),
             links=tuple(
