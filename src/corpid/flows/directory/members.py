@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.stores.sql.registry import Registry
 
-_MOST_ROLES: Final = 1000
-"""of one member, that are counted"""
 _CANDIDATES: Final = 5
 """people whom a refusal lists, if a user name means several"""
 _LONGEST_ID: Final = 100
@@ -70,15 +68,6 @@ class ChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str = ""
     """the reason of a condition (`access`); empty: it is allowed"""
     needs_approval: bool = False
-
-
-class MembershipEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """Level and number of roles that end with a membership."""
-
-    administrator: Administrator | None
-    roles: int
-    """counted up to a thousand"""
-    for_others: int
 
 
 class UnknownMember(Exception):
@@ -249,20 +238,6 @@ async def load_access(
         administrator=await directory.find(Administrator, *of.key),
         roles=ListPage(found=await load_roles(directory, seen), after=page.after),
         for_others=await load_roles(directory, others),
-    )
-
-
-async def load_membership_end(registry: Registry, of: Membership, *, actor: EntityAdministrator) -> MembershipEnd:
-    """Return what would end with a membership.
-
-    Raises access.Forbidden, StoreUnavailable. Source: D53
-    """
-    authorise(actor, "read", Object(kind="assignment", entity_id=of.entity_id))
-    directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
-    return MembershipEnd(
-        administrator=await directory.find(Administrator, *of.key),
-        roles=len(await directory.page(Assignment, where, limit=_MOST_ROLES)),
-        for_others=len(await directory.page(ThirdPartyAssignment, where, limit=_MOST_ROLES)),
     )
 
 

@@ -26,7 +26,7 @@ from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, Change, MemberDetails, Service
+from corpid.rules.directory.records import Administrator, Assignment, Change, MemberDetails, Service
 from corpid.rules.directory.roles import reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
@@ -587,7 +587,7 @@ async def ask_about(
     ending = await plan_endings(at.registry, Change(found.membership, None)) if kind in _ENDS else []
 
     async def list_ending() -> tuple[Part, ...]:
-        taken = await ending_sentences(at, found) if kind in _ENDS and not refused else ()
+        taken = await ending_sentences(at, found, ending) if ending and not refused else ()
         removed = await approvals.find_requested_removals(at.registry, at.actor, now=at.context.now)
         asked = (type(found.membership), found.membership.key) in removed
         return (
@@ -611,22 +611,20 @@ async def ask_about(
     )
 
 
-async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
-    """Everything that ends with the membership, a sentence each."""
+async def ending_sentences(at: PortalContext, found: Member, ending: Sequence[Change]) -> tuple[Phrase, ...]:
+    """Everything that ends with the membership (`plan_endings`), a sentence each."""
     name, today = found.name, at.context.day
-    ending = await members.load_membership_end(at.registry, found.membership, actor=at.actor)
+    levels = [each.record.level for each in ending if isinstance(each.record, Administrator)]
     held = await members.load_access(at.registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
     sentences = [
         access_texts.sentence(name, role.row, role.service, at.name_of(role.client_entity or role.entity), today)
         for role in shown
     ]
-    rest = ending.roles + ending.for_others - len(shown)
+    rest = len(ending) - len(levels) - len(shown)
     if rest > 0:
         sentences.append(counted(rest, "Further access in {count} role", "Further access in {count} roles"))
-    if ending.administrator is not None:
-        sentences.append(_LEVEL_ENDS[ending.administrator.level])
-    return tuple(sentences)
+    return (*sentences, *(_LEVEL_ENDS[level] for level in levels))
 
 
 # --- sending again
