@@ -41,7 +41,7 @@ NO_FORM: Final = frozenset({
     "lists.list_records Refused", "lists.list_records UnknownSort", "lists.find_order Refused",
     "lists.find_order UnknownSort",
     "people.invite_user Refused", "people.give_link Refused", "provisioned_groups.change_group Refused",
-    "members.query_members Refused", "provisioning_tokens.remove_token Refused", "write.require_reason Refused",
+    "members.query_members Refused", "objects.list_objects Refused", "provisioning_tokens.remove_token Refused", "write.require_reason Refused",
     "audit.identify_person Refused", "audit.erase_person Refused", "erasure.identify_person Refused",
     "erasure._remove Refused", "signing_keys.request_certificate Refused", "signing_keys.certify Refused",
     "signing_keys.remove_certificate Refused", "signing_keys.plan Refused", "signing_keys._find_key Refused",
