@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.apply import apply_document
+from corpid.flows.directory.approvals import StaleRequest, approve_request
 from corpid.flows.directory.import_people import import_members, import_people
 from corpid.flows.directory.members import find_member
 from corpid.flows.directory.write import IdentifierConflict, write_changes
@@ -20,6 +21,7 @@ from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import Administrator, Change, Membership, Operator, User
+from corpid_dev.relying_party.browser import DeadEndError
 from tests.console.scene import WITHOUT_PASSKEY, in_console
 from tests.console.scene import go as go_to
 from tests.enrolment import invited as harbour
@@ -250,8 +252,11 @@ async def test_a_request_says_for_whom_it_was_made_once_somebody_accepted(made: 
     assert "Names have changed since this was requested." in browser.page.text
     assert "gina@acme.example (Gina Teo) (removed person)" in browser.page.text
     assert "accepts the invitation" not in browser.page.text
-    await browser.fill_and_submit(button="approve", reason="She starts on Monday")
-    assert "Decline it; it has to be requested again." in browser.page.text
+    assert "the invitation was accepted, or somebody has left: make a new request" in browser.page.text
+    with pytest.raises(DeadEndError):
+        await browser.fill_and_submit(button="approve", reason="She starts on Monday")
+    with pytest.raises(StaleRequest):
+        await approve_request(registry, found.request_id, actor=owner(made, "alice"), reason="", now=made.clock())
 
 
 # --- what is shown of a name

@@ -409,4 +409,5 @@ def test_the_title_of_a_grant_says_who_offers_and_who_accepts() -> None:
     accepted = replace(offered, state="accepted")
     assert str(title_changes([Change(None, offered)], names)) == "Authorise Banyan: Permits"
     assert str(title_changes([Change(offered, accepted)], names)) == "Accept the offer of Acme: Permits"
+    assert str(title_changes([Change(accepted, offered)], names)) == "Change the authorisation of Banyan: Permits"
     assert str(title_changes([Change(accepted, None)], names)) == "End the authorisation of Banyan: Permits"

@@ -22,8 +22,9 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
 from tests.manage.test_giving_access import offered
+from tests.manage.test_requests import requested
 from tests.manage.walking import follow, token
 from tests.sign_in.world import World, entity, form_of
 
@@ -602,3 +603,19 @@ async def test_both_sides_read_for_what_somebody_may_act(made: World, who: str) 
     if who == "dora":
         await go(made, browser, page("change-role", treasury))
         assert "Treasury" in browser.page.text
+
+
+async def test_who_approves_wider_terms_reads_that_nobody_may_act_until_they_are_accepted(made: World) -> None:
+    """D55, D56: accepted terms that become an offer again."""
+    await three(made)
+    await made.person("bob", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Bob Lim")
+    await appoint(made, who="bob")
+    await made.write(GRANT)
+    accepted = await made.provider.registry.directory.find(ThirdPartyGrant, *GRANT.key)
+    assert accepted is not None
+    request = await requested(made, Change(accepted, replace(accepted, start_date="2025-01-01", state="offered")))
+    browser = await in_portal(made, f"requests/decide/{request.request_id}")
+    assert "none of its people may act for you here" in browser.page.text
+    assert "Accept the offer" not in browser.page.text
+    await browser.open(portal(made, f"requests/{request.request_id}"), site="same-origin")
+    assert browser.page.heading.startswith("Change the authorisation of Banyan Trading")

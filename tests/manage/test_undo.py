@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.approvals import approve_request
+from corpid.flows.directory.approvals import approve_request, load_names
 from corpid.flows.directory.undo import NothingToUndo, find_undoable, keep_for_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.flows.request_context import request_context
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.change_texts import describe_done
 from corpid.rules.directory.changes import ChangedMeanwhile, is_undoable
 from corpid.rules.directory.records import (
     Administrator,
@@ -255,3 +256,31 @@ async def test_a_change_that_was_changed_again_is_not_undone_and_the_page_says_w
     assert browser.page.heading == "The last change was not undone"
     assert "Something changed while you were on this page" in browser.page.text
     assert not (await member(made)).enabled
+
+
+async def test_a_user_name_that_another_member_has_by_now_is_not_given_back(made: World) -> None:
+    """D61: said in words, and nothing is written."""
+    await firm(made)
+    registry = made.provider.registry
+    cora = await registry.directory.find(Membership, "id-cora", ACME)
+    bob = await registry.directory.find(Membership, "id-bob", ACME)
+    assert cora is not None
+    assert bob is not None
+    named = replace(cora, user_name="quay3")
+    await made.write(named)
+    await write(made, Change(named, replace(named, user_name="")))
+    await made.write(replace(bob, user_name="quay3"))
+    with pytest.raises(ChangedMeanwhile):
+        await undo(made)
+
+
+async def test_the_offer_to_undo_counts_what_it_does_not_name(made: World) -> None:
+    """D68, D80: two roles that were removed by one button."""
+    await firm(made)
+    other = replace(ROLE, user_id="id-bob", role="Checker")
+    await made.write(ROLE, other)
+    await write(made, Change(ROLE, None), Change(other, None))
+    found = await find_undoable(await context(made), "s1", replace(owner(made, "alice"), request_id="r2"))
+    assert found is not None
+    names = await load_names(made.provider.registry, ACME, found.changes)
+    assert str(describe_done(found.changes, names)).endswith("cora (Cora Chan), and 1 more change")

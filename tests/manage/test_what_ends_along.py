@@ -11,18 +11,19 @@ from msgspec.structs import replace
 from corpid.flows.directory import member_changes, single_records
 from corpid.flows.directory.acceptance import decline_membership
 from corpid.flows.directory.actors import load_api_client
+from corpid.flows.directory.approvals import StaleRequest, approve_request
 from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
 from corpid.flows.directory.member_changes import end_membership
-from corpid.flows.directory.write import RequestDetails
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.records import Administrator, Assignment, Membership, Service, User
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from tests.manage.access_scene import checker, staffed
 from tests.manage.scene import ACME, in_portal, send
 from tests.manage.test_attacks_on_names import free, held
-from tests.manage.test_requests import ROLE, acme
+from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, member, owner, provisioned, rename
 from tests.sign_in.world import World, entity, form_of, new_world
 
@@ -166,3 +167,35 @@ async def test_an_address_in_other_letters_is_no_new_invitation(made: World) -> 
     await made.write(replace(ROLE, user_id=INVITED.user_id))
     await provisioned(made, await member(made, INVITED.user_id), email="Gina@acme.example")
     assert await held(made, INVITED.user_id) == [ROLE.role]
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["left", "left and came back"])
+async def test_a_request_ends_with_the_membership_that_it_was_made_for(made: World, back: bool) -> None:
+    """D55, D68: who left, and perhaps came back, has not the access that was asked for before."""
+    await acme(made)
+    request = await requested(made)
+    member_of = await made.provider.registry.directory.find(Membership, "id-cora", ACME)
+    assert member_of is not None
+    await made.provider.registry.directory.write([Change(member_of, None)])
+    if back:
+        await made.write(replace(member_of, membership_id=""))
+    browser = await in_portal(made, f"requests/decide/{request.request_id}")
+    assert "has left" in browser.page.text
+    with pytest.raises(StaleRequest, match="somebody has left"):
+        await approve_request(
+            made.provider.registry, request.request_id, actor=owner(made, "alice"), reason="", now=made.clock(),
+        )  # fmt: skip
+    assert await made.provider.registry.directory.read(Assignment, [ROLE.key]) == {}
+
+
+async def test_the_history_of_an_organisation_says_that_a_member_s_account_was_removed(made: World) -> None:
+    """D57, D61: with level and roles, as if the membership had ended alone."""
+    await acme(made)
+    await made.write(ROLE)
+    user = await made.provider.registry.directory.user("id-cora")
+    assert user is not None
+    actor = CommandLine(by="lee@node1", reason="asked for it")
+    await write_changes(made.provider.registry, actor, [Change(user, None)])
+    for action, record in (("membership.remove", f"id-cora/{ACME}"), ("assignment.remove", "/".join(ROLE.key))):
+        [entry] = await made.audit(action)
+        assert (entry.object, entry.entity_id) == (record, ACME)

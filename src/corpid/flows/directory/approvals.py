@@ -17,7 +17,6 @@ from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse
 from corpid.flows.directory.person_names import (
     NameChanges,
     compare_names,
-    digest_names,
     name_actors,
     read_names,
     read_requested_names,
@@ -41,7 +40,6 @@ from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
-    MOST_CHANGES,
     REDIRECTED,
     ApprovalEvent,
     ApprovalState,
@@ -79,6 +77,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import Approvals
     from corpid.stores.sql.registry import Registry
+    from corpid.texts import Phrase
 
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
 _PEOPLE_GONE: Final = phrase("the invitation was accepted, or somebody has left: make a new request")
@@ -185,11 +184,9 @@ async def approve_request(
     after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes: Sequence[Change] = request.changes
     are_now = await compare_names(registry, request)
-    if are_now.redirected:
-        raise StaleRequest(REDIRECTED)
-    if are_now.gone:
-        raise StaleRequest(_PEOPLE_GONE)
-    if are_now.digest != (names or digest_names(request.people)):
+    if (over := _say_over(are_now)) is not None:
+        raise StaleRequest(over)
+    if are_now.digest != names if names else are_now.changed:
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
     current = await read_current(registry, changes)
     changes = [refresh_change(each, current, now=now) for each in changes]
@@ -228,16 +225,17 @@ async def approve_request(
     return after
 
 
-async def _find_ended(registry: Registry, change: Change, requested: Sequence[Change]) -> list[Change]:
-    """Roles and level that end with a membership, unless requested.
+def _say_over(names: NameChanges) -> Phrase | None:
+    """Reason that a request can only be declined: its people differ."""
+    if names.redirected:
+        return REDIRECTED
+    return _PEOPLE_GONE if names.gone else None
 
-    A request that had no room for them says that all access is lost (`write_changes`).
-    """
-    found = await plan_endings(registry, change)
+
+async def _find_ended(registry: Registry, change: Change, requested: Sequence[Change]) -> list[Change]:
+    """Roles and level that end with a membership, unless requested."""
     named = {(each.kind, each.key) for each in requested}
-    missing = [each for each in found if (each.kind, each.key) not in named]
-    has_room = len(requested) + len(missing) <= MOST_CHANGES
-    return missing if has_room or len(missing) < len(found) else []
+    return [each for each in await plan_endings(registry, change) if (each.kind, each.key) not in named]
 
 
 async def decline_request(
@@ -489,7 +487,9 @@ async def load_request(registry: Registry, actor: EntityAdministrator, request_i
         return shown
     shown = msgspec.structs.replace(shown, name_changes=differing)
     if not shown.why_not:
-        shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+        over = _say_over(differing) if differing is not None else None
+        why = over or await _why_no_approval(registry, found, actor)
+        shown = msgspec.structs.replace(shown, why_no_approval=why)
         if not shown.why_no_approval:
             return shown
     return msgspec.structs.replace(shown, nobody_approves=not shown.approvers)

@@ -303,7 +303,7 @@ async def end_membership(
 ) -> ChangeRequest | None:
     """End a membership as it was read, or request it.
 
-    Its roles and level end with it. A request names its roles and level, unless they are too many. Raises LastOwner,
+    Its roles and level end with it. A request names them. Raises LastOwner,
     ChangedMeanwhile if it is no longer so, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
     """
     changes = [Change(found, None)]

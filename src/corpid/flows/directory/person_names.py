@@ -176,6 +176,7 @@ def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
         identity=identity(membership, user),
         name=member_full_name(membership, user),
         invited=membership.invited,
+        membership_id=membership.membership_id,
     )
 
 
@@ -206,7 +207,7 @@ class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[tuple[str, str], ...]
     """the names then (empty: not recorded) and now (empty: gone), of those whose name differs"""
     gone: frozenset[str]
-    """those who are not there any more, such as somebody invited who has accepted with an account"""
+    """those who are not there any more, such as somebody invited who has accepted, or who left, even if they are back"""
     redirected: bool
     """whether an invitation goes to another address now"""
     digest: str
@@ -221,9 +222,23 @@ async def compare_names(registry: Registry, request: ChangeRequest) -> NameChang
     changes = request.changes
     people = await read_requested_people(registry, request.entity_id, changes, request.requester)
     then = {each.user_id: each for each in request.people}
-    differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
     names = {each.user_id: label_person(each) for each in people}
-    gone = {user_id: name for user_id, name in read_requested_names(request, names).items() if user_id not in names}
+    concerned = {change.key[0] for change in changes}
+    left = {
+        each.user_id
+        for each in people
+        if each.user_id in concerned
+        and (was := then.get(each.user_id)) is not None
+        and was.membership_id not in ("", each.membership_id)
+    }
+    there = names.keys() - left
+    gone = {user_id: name for user_id, name in read_requested_names(request, names).items() if user_id not in there}
+    differing = [
+        (was, each)
+        for each in people
+        if each.user_id in there
+        and names[each.user_id] != (label_person(was) if (was := then.get(each.user_id)) else "")
+    ]
     return NameChanges(
         people=gone | names,
         changed=(

@@ -15,10 +15,17 @@ from msgspec.structs import replace
 
 from corpid.flows import namespaces
 from corpid.flows.directory.person_names import digest_names, read_requested_people
-from corpid.flows.directory.write import Refused, RequestDetails, guard_records, write_changes
+from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, guard_records, write_changes
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.jose.encoding import MalformedToken
-from corpid.rules.directory.changes import ChangedMeanwhile, Precondition, decode_changes, encode_changes, is_undoable
+from corpid.rules.directory.changes import (
+    ChangedMeanwhile,
+    MemberNameTaken,
+    Precondition,
+    decode_changes,
+    encode_changes,
+    is_undoable,
+)
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Membership, ThirdPartyAssignment
 from corpid.texts import phrase
 
@@ -137,7 +144,10 @@ async def undo_changes(
         raise ChangedMeanwhile("somebody concerned is known otherwise now")
     changes = [Change(each.after, _as_of(each, now=context.now)) for each in reversed(made)]
     seen = [*guard_records(changes), *(Precondition(Membership, key, members.get(key)) for key in of)]
-    request = await write_changes(registry, actor, changes, asking=asking, seen=seen)
+    try:
+        request = await write_changes(registry, actor, changes, asking=asking, seen=seen)
+    except (MemberNameTaken, IdentifierConflict):
+        raise ChangedMeanwhile("another member has this user name now") from None
     async with context.provider.transient.batch(context.now) as batch:
         await entry.take(batch)
     return request

@@ -224,7 +224,7 @@ async def write_changes(
     write. Returns the request, None if the changes were written. `asking` is how a request would be made, or the one
     that is carried out; without it what needs approval is refused. `planned` changes have been checked by a plan.
     `seen` are records that the caller has decided on. Level and roles end with a membership, each with an event; a
-    request names them, unless they are too many. `batch` names changes that belong together, in the event of each.
+    request names them. `batch` names changes that belong together, in the event of each.
     `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
     access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
     would go, ChangedMeanwhile if what was decided on is no longer so), StoreUnavailable. Source: SECURITY.md, D53, D55,
@@ -249,7 +249,7 @@ async def write_changes(
     request = None
     if to_make is not None:
         ending = [row for change in changes for row in await plan_endings(registry, change)]
-        kept = (*ending, *changes) if len(changes) + len(ending) <= MOST_CHANGES else changes
+        kept = (*ending, *changes)
         request = await _build_request(registry, found, kept, to_make)
         event = to_make.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
         event = replace(event, object=request.request_id, entity_id=request.entity_id)

@@ -85,12 +85,15 @@ class ChangeGroup(msgspec.Struct, frozen=True):
         return frozenset(each.record.key[0] for each in self.changes)
 
 
+_ACCEPTED: Final = ("offered", "accepted")
+
+
 def kind_of(change: Change) -> str:
     """The name of what is done, a key of `_TITLES`. Source: D55"""
     record, before, verb = change.record, change.before, change.verb
     if isinstance(record, ThirdPartyAssignment):
         return f"assignment {verb}"
-    if isinstance(before, ThirdPartyGrant) and verb == "change" and before.state != record.state:
+    if isinstance(before, ThirdPartyGrant) and verb == "change" and (before.state, record.state) == _ACCEPTED:
         return "grant accept"
     if isinstance(before, Entity) and isinstance(record, Entity) and verb == "change":
         if before.enabled != record.enabled:
@@ -128,8 +131,18 @@ def group_changes(changes: Sequence[Change]) -> list[ChangeGroup]:
     return groups
 
 
-def _find_main(groups: Sequence[ChangeGroup]) -> ChangeGroup:
-    return next((each for each in groups if each.kind in LEADING), groups[0])
+def _find_main(changes: Sequence[Change]) -> tuple[ChangeGroup, int]:
+    """The main group of changes, and how many further changes it does not name."""
+    groups = group_changes(changes)
+    main, own = next((each for each in groups if each.kind in LEADING), groups[0]), {"end", "revoke"}
+    rest = [each for each in groups if each is not main and not (main.kind in own and each.user_ids <= main.user_ids)]
+    return main, sum(len(each.changes) for each in rest)
+
+
+def _count_rest(rest: int, main: Phrase) -> Phrase:
+    if not rest:
+        return main
+    return counted(rest, "{change}, and {count} more change", "{change}, and {count} more changes", change=main)
 
 
 def _without_person(record: KeyedRecord | None) -> object:
@@ -140,17 +153,8 @@ def _without_person(record: KeyedRecord | None) -> object:
 
 def title_changes(changes: Sequence[Change], names: RequestNames) -> Phrase:
     """The title of a request: its main changes, and how many more. Source: D55"""
-    groups = group_changes(changes)
-    main, own = _find_main(groups), {"end", "revoke"}
-    rest = sum(
-        len(each.changes)
-        for each in groups
-        if each is not main and not (main.kind in own and each.user_ids <= main.user_ids)
-    )
-    title = title_group(main, names)
-    if not rest:
-        return title
-    return counted(rest, "{change}, and {count} more change", "{change}, and {count} more changes", change=title)
+    main, rest = _find_main(changes)
+    return _count_rest(rest, title_group(main, names))
 
 
 def title_group(group: ChangeGroup, names: RequestNames) -> Phrase:
@@ -201,14 +205,14 @@ def list_names(people: Sequence[str | Phrase]) -> Phrase:
 
 
 def describe_done(changes: Sequence[Change], names: RequestNames) -> Phrase:
-    """The sentence of changes that were made, with their people. Source: D68, D80"""
-    main = _find_main(group_changes(changes))
+    """The sentence of changes that were made, with people and how many more. Source: D68, D80"""
+    main, rest = _find_main(changes)
     done = say_done(
         main.kind,
         [_name_of(each.record.key[0], names) for each in main.changes],
         name_access(main.changes[0].record, names),
     )
-    return done or title_changes(changes, names)
+    return _count_rest(rest, done or title_group(main, names))
 
 
 def say_done(kind: str, people: Sequence[str | Phrase], what: str | Phrase) -> Phrase | None:
@@ -281,6 +285,29 @@ def describe_authorisation(
         "{name} may act in any role at {service} for {entity} {when}.",
         name=third_party, service=service, entity=client, when=duration(grant.start_date, grant.end_date),
     )  # fmt: skip
+
+
+def describe_new_terms(change: Change, third_party: str) -> Phrase | None:
+    """Say what other terms of a grant mean at once.
+
+    None for another change. Source: D56
+    """
+    was, becomes = change.before, change.after
+    if kind_of(change) != "grant change" or not isinstance(was, ThirdPartyGrant):
+        return None
+    if was.state == "offered":
+        return phrase(
+            "These terms apply from now on. The offer has no effect until {name} accepts it.", name=third_party
+        )
+    if getattr(becomes, "state", "") == "accepted":
+        return phrase(
+            "It takes effect at once: access of people of {name} outside these terms has no effect any more.",
+            name=third_party,
+        )
+    return phrase(
+        "This is more than {name} has accepted. Until it accepts again, none of its people may act for you here.",
+        name=third_party,
+    )
 
 
 def _describe_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames) -> Phrase:

@@ -647,6 +647,8 @@ class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
     """what the entity cannot write: the account's user name, or the address of an invitation"""
     name: str
     invited: bool = False
+    membership_id: str = ""
+    """empty: not a member; in a request of an earlier version, not recorded"""
 
 
 class ChangeRequest(KeyedRecord, frozen=True, kw_only=True):

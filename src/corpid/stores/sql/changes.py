@@ -385,6 +385,7 @@ class RecordWriter:
         self.sign_outs: Final = sign_outs
         self._namesakes: Final = database.prepare(_select_namesakes)
         self._account_named: Final = database.prepare(_select_account_named)
+        self._memberships: Final = kinds[Membership].prepare(_select_same, ("user_id",))
         self._carried: Final = [(kind, kinds[kind].prepare(_select_same, _MEMBER)) for kind in CARRIED]
         self._consequences: Final[Mapping[type, Callable[[Any, Any, AuditEvent | None], Awaitable[None]]]] = {
             Membership: self._follow_membership,
@@ -419,7 +420,9 @@ class RecordWriter:
             for look in kind.referring:
                 if await self.database.row(look, key) is not None:
                     raise ChangedMeanwhile(_MEANWHILE)  # it would go with this one, and nobody decided so
-        if isinstance(was, Membership) and change.event is not None:
+        if change.event is not None and isinstance(was, User):
+            await self._end_memberships(was, change.event)
+        if change.event is not None and isinstance(was, Membership):
             await self._end_access(was, change.event)
         await self.database.run(kind.delete, key)
         if change.event is not None:
@@ -448,6 +451,15 @@ class RecordWriter:
             await follow(was, record, event)
         if event is not None:
             await self.audit.record_change(event, was, record)
+
+    async def _end_memberships(self, was: User, event: AuditEvent) -> None:
+        """End the memberships of an account, each with an event."""
+        for row in await self.database.rows(self._memberships, {"user_id": was.user_id}):
+            held = MEMBERSHIPS.decode(row)
+            ended = replace(
+                event, action=AuditAction.MEMBERSHIP_REMOVE, object="/".join(held.key), entity_id=held.entity_id
+            )
+            await self.delete(Change(held, None, ended))
 
     async def _end_access(self, was: Membership, event: AuditEvent) -> None:
         """End level and roles of a membership, each with an event.

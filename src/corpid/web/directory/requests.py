@@ -13,7 +13,13 @@ from corpid.flows.directory import approvals
 from corpid.rules.directory.access_texts import GONE, details
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import ApprovalState, decision_reason
-from corpid.rules.directory.change_texts import group_changes, summarise_change, title_changes, title_group
+from corpid.rules.directory.change_texts import (
+    describe_new_terms,
+    group_changes,
+    summarise_change,
+    title_changes,
+    title_group,
+)
 from corpid.rules.directory.records import APPROVALS, Assignment, Membership, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.check import Check, check_page
@@ -199,6 +205,10 @@ def _show_changes(found: Request) -> tuple[Part, ...]:
         alone = len(group.changes) == 1 and not group.roles
         sentence = summarise_change(group.changes[0], found.names) if alone else title_group(group, found.names)
         shown.append(Paragraph(sentence, look="summary"))
+        for change in group.changes:
+            third_party = getattr(change.record, "entity_id", "")
+            if effect := describe_new_terms(change, found.names.entities.get(third_party, third_party)):
+                shown.append(Paragraph(effect))
     invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
     gone = found.name_changes.gone if found.name_changes else frozenset()
     for person in found.record.people if found.state is ApprovalState.PENDING else ():

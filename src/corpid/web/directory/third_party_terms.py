@@ -14,6 +14,7 @@ from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access_texts import GONE, duration
 from corpid.rules.directory.approvals import kind_needs_approval
+from corpid.rules.directory.change_texts import describe_new_terms
 from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
@@ -104,7 +105,7 @@ def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
 
 def _confirm(
     at: PortalContext, heading: Phrase, sentence: Phrase, button: Phrase, changes: Sequence[Change],
-    row: ThirdPartyGrant | ThirdPartyAssignment, done: FormResult, *consequences: Phrase, up: Link | None = None,
+    row: ThirdPartyGrant | ThirdPartyAssignment, done: FormResult, *consequences: Phrase | None, up: Link | None = None,
     names: str = "", step_name: str = "", danger: bool = False,
 ) -> Check:  # fmt: skip
     """The check of terms, whose second button shows their form again."""
@@ -479,24 +480,10 @@ async def _ask_change(at: PortalContext) -> Check:
         changes,
         becomes,
         FormResult("grant-changed", page_of("grant", becomes)),
-        _consequence(at, found, becomes),
+        describe_new_terms(changes[0], at.name_of(found.third_party)),
         up=up(at, found),
         step_name=version_of(found.grant),
         danger=found.grant.state == "accepted",
-    )
-
-
-def _consequence(at: PortalContext, found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
-    name = at.name_of(found.third_party)
-    if found.grant.state == "offered":
-        return phrase("These terms apply from now on. The offer has no effect until {name} accepts it.", name=name)
-    if becomes.state == "accepted":
-        return phrase(
-            "It takes effect at once: access of people of {name} outside these terms has no effect any more.", name=name
-        )
-    return phrase(
-        "This is more than {name} has accepted. Until it accepts again, none of its people may act for you here.",
-        name=name,
     )
 
 
