@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.approvals import approve_request
-from corpid.flows.directory.write import write_changes
+from corpid.flows.directory.write import guard_records, write_changes
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Change, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
+from tests.manage.access_scene import checker, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal
 from tests.manage.test_attacks_on_names import free
 from tests.manage.test_person_names import INVITED
@@ -182,3 +183,18 @@ async def test_the_history_does_not_show_one_value_as_two_parameters(made: World
     assert "Berth = 5, Permit Year = 2026" not in browser.page.text
     file = await browser.http.get(portal(made, "history/export"))
     assert "Berth = 5, Permit Year = 2026" not in file.text
+
+
+async def test_a_line_counts_the_roles_of_others_that_were_given_with_an_invitation(made: World) -> None:
+    """D57, D68: such as those of a table."""
+    await staffed(made)
+    role = checker(role="Approver")
+    changes = [Change(None, GINA), Change(None, replace(role, user_id=GINA.user_id)), Change(None, role)]
+    guards = guard_records(changes)
+    await write_changes(
+        made.provider.registry, owner(made, "alice"), changes, planned=True, batch="b1", seen=guards
+    )  # fmt: skip
+    for page_ in ("history", ""):
+        text = (await in_portal(made, page_)).page.text
+        assert "1 person invited" not in text
+        assert "and 2 more changes" in text

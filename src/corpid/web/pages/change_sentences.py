@@ -306,7 +306,9 @@ def _say_done(entries: Sequence[AuditEntry], names: HistoryNames) -> Phrase | No
     alike = [each for each, kind in zip(entries, kinds, strict=True) if kind == main]
     about = {(service_of(each), *_name_right(each)) for each in alike}
     people = {person_of(each): each for each in reversed(alike)}
-    if (main not in LEADING and len(alike) < len(entries)) or len(about) > 1 or len(people) < len(alike):
+    others = [each for each, kind in zip(entries, kinds, strict=True) if kind != main]
+    goes_along = main in LEADING and all(person_of(each) in people for each in others)
+    if (others and not goes_along) or len(about) > 1 or len(people) < len(alike):
         return None
     [(service_id, role, *further)] = about
     what: str | Phrase = names.services.get(service_id, service_id)
