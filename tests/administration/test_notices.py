@@ -102,6 +102,17 @@ async def test_an_owner_is_told_to_every_other_administrator(made: World) -> Non
     assert f"Given: administration of {NAME}, as owner" in sent[1].text
 
 
+async def test_an_owner_whose_account_is_removed_is_told_to_the_others(made: World) -> None:
+    """D53, D57: their name is gone with the account."""
+    process = await begun(made)
+    await change(made, given(owner_level("mira")), actor=COMMAND)
+    await process.sent()
+    await change(made, Change(await made.provider.registry.directory.user("id-mira"), None), actor=COMMAND)
+    sent = await process.sent()
+    assert [each.to.partition("@")[0] for each in sent] == ["adam", "olivia"]
+    assert {each.subject for each in sent} == {f"(removed person) is no longer an owner of {NAME}"}
+
+
 async def test_the_first_owners_that_a_file_gives_a_new_entity_are_no_news(made: World) -> None:
     """Otherwise the first import of a nation writes to everybody in it."""
     process = await begun(made)

@@ -25,6 +25,7 @@ from corpid.flows.directory.person_names import read_names, read_requested_names
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import NewLink
+from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import state_at
 from corpid.rules.directory.change_texts import name_actor, title_changes
@@ -428,9 +429,9 @@ class NoticeEmails(_Sender[_TakenNotices]):
     async def _write_owner(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email:
         earlier = {each.facts["person"] for each in queued if "person" in each.facts}  # queued by an earlier version
         people = await self._read_people(reader.entity.entity_id, earlier)
-        changes = []
+        changes: list[tuple[str, str]] = []
         for each in queued:
-            label = each.facts.get("label") or people.get(each.facts.get("person", ""), "")
+            label = each.facts.get("label") or people.get(each.facts.get("person", "")) or GONE
             changes.append((each.facts["change"], label_invited(label) if "invited" in each.facts else label))
         by = await self._name_actors(reader.entity, queued)
         return notice_texts.build_owner_email(reader, changes, by=by, at=queued[-1].created_at)
