@@ -24,6 +24,7 @@ from tests.administration.scene import HARBOUR, NAME, Process, acting, ask, begu
 from tests.sign_in.world import BASE, entity
 
 if TYPE_CHECKING:
+    from tests.postbox import Sent
     from tests.sign_in.world import World
 
 COMMAND = CommandLine(by="lee@node1")
@@ -150,6 +151,32 @@ async def test_a_request_is_told_to_those_who_may_approve_it_and_its_decision_to
     assert (decided.to, decided.subject) == ("olivia@harbour.example", f"Your request at {NAME} was declined: {asked}")
     assert f"Requested change: {asked} Outcome: Declined Decided by: adam Reason: Not yet" in decided.text
     assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in decided.text
+
+
+async def test_a_comment_is_told_to_the_requester_and_to_those_who_commented(made: World) -> None:
+    """D55: with its text; not to its author, and not to who may no longer decide."""
+    process = await begun(made, approvals="all")
+    registry = made.provider.registry
+    request = await ask(made, given(role("mira")))
+    await process.sent()
+
+    async def comment(who: str, text: str) -> list[Sent]:
+        await approvals.comment_on_request(
+            registry, request.request_id, actor=await acting(made, who), text=text, now=made.clock()
+        )
+        return await process.sent()
+
+    [asked] = await comment("adam", "Since when?")
+    change_ = "Give access to mira: Maker at Permits"
+    assert (asked.to, asked.subject) == ("olivia@harbour.example", f"Comment on a request at {NAME}: {change_}")
+    assert f"Requested change: {change_} adam wrote: Since when?" in asked.text
+    assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in asked.text
+    [answered] = await comment("olivia", "Since May.")
+    assert answered.to == "adam@harbour.example"
+    assert "olivia wrote: Since May." in answered.text
+    assert "Since when?" not in answered.text
+    await change(made, taken(Administrator(user_id="id-adam", entity_id=HARBOUR, level="administrator")), actor=COMMAND)
+    assert [each.subject for each in await comment("olivia", "Hello?") if "Comment" in each.subject] == []
 
 
 async def test_an_operator_who_decides_in_place_of_the_entity_is_told_the_command(made: World) -> None:

@@ -70,6 +70,10 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
             "Decided": f"{listing.moment(asked.decided_at, chosen)} by {found.decided_by}",
             "Reason for the decision": asked.decided_reason or "(none)",
         }
+    if found.comments:
+        values["Comments"] = tuple(
+            f"{listing.moment(each.at, chosen)}, {author}: {each.text}" for each, author in found.comments
+        )
     if asked.state == "pending" and found.names.changed:
         values["Names then → now"] = tuple(
             f"{was or '(not recorded)'} → {is_now or '(gone)'}" for was, is_now in found.names.changed
@@ -137,6 +141,7 @@ def _as_data(found: RequestSummary) -> dict[str, object]:
         "decided_by_name": str(found.decided_by),
         "decided_reason": asked.decided_reason,
         "decided_at": asked.decided_at,
+        "comments": approvals.comments_as_data(found),
         "changes": asked.changes,
         "people": asked.people,
         "name_changes": [{"was": str(was), "now": str(is_now)} for was, is_now in found.names.changed],

@@ -216,6 +216,7 @@ class AuditAction(StrEnum):
     APPROVAL_APPROVE = "approval.approve", phrase("A request was approved"), ", and its change was made"
     APPROVAL_DECLINE = "approval.decline", phrase("A request was declined")
     APPROVAL_WITHDRAW = "approval.withdraw", phrase("A request was withdrawn by its requester")
+    APPROVAL_COMMENT = "approval.comment", phrase("A comment was added to a request"), "; the text is kept with the request"
     APPROVAL_EXPIRE = "approval.expire", phrase("A request expired"), ", after 14 days without a decision"
 
     # the yearly access review of an entity; ending somebody's access in it has events of its own

@@ -40,10 +40,13 @@ from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
+    MOST_COMMENTS,
+    MOST_REASON_CHARACTERS,
     REDIRECTED,
     ApprovalEvent,
     ApprovalState,
     RequestClosed,
+    add_comment,
     approvers,
     decide_request,
     is_asked_for_oneself,
@@ -66,6 +69,7 @@ from corpid.rules.directory.records import (
     ChangeRequest,
     Entity,
     Membership,
+    RequestComment,
     Service,
 )
 from corpid.texts import phrase
@@ -135,6 +139,8 @@ class RequestSummary(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
     names: NameChanges
     """how names differ from when it was made (D68)"""
+    comments: tuple[tuple[RequestComment, str], ...] = ()
+    """each with its author, as `name_actors` has it; the earliest first"""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +153,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     requester: str
     """as `name_actor` has it"""
     decided_by: str
+    comments: tuple[tuple[RequestComment, str], ...] = ()
+    """each with its author, as `name_actor` has it; the earliest first"""
     own: bool
     why_not: str
     """why this administrator cannot decide on it, a sentence; empty if they can"""
@@ -269,6 +277,37 @@ async def withdraw_request(
     return await _write_decision(registry, request, after, ApprovalEvent.WITHDRAW, actor)
 
 
+async def comment_on_request(
+    registry: Registry, request_id: str, *, actor: Actor, text: str, now: float
+) -> ChangeRequest:
+    """Add a comment to a request that waits.
+
+    The requester and those who may decide can. `now` is in epoch seconds. Raises Refused if it is empty or too long, the
+    request has too many or was decided, access.Forbidden, Conflict, StoreUnavailable. Source: D55
+    """
+    found = await _find_readable(registry, request_id, actor)
+    authorise(actor, "write", build_request_object(found, "withdrawal" if _is_own(found, actor) else "approval"))
+    if not text.strip():
+        raise Refused(phrase("comment: enter what you want to say"))
+    if len(text) > MOST_REASON_CHARACTERS or not text.isprintable():
+        raise Refused(phrase("comment: enter one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
+    try:
+        after = add_comment(found, by=actor.name, text=text.strip(), now=now)
+    except RequestClosed as error:
+        raise AlreadyDecided(str(error)) from None
+    if len(after.comments) > MOST_COMMENTS:
+        raise Refused(phrase("comment: a request has at most {count} comments", count=MOST_COMMENTS))
+    event = build_request_event(AuditAction.APPROVAL_COMMENT, found, by=actor.name, detail=actor.detail)
+    comment = Change(found, after, event)
+    await registry.directory.write([*guard_records([comment]), comment])
+    return after
+
+
+def list_authors(found: ChangeRequest) -> frozenset[str]:
+    """Return who requested, decided and commented, as the audit names them. Source: D55"""
+    return frozenset({found.requester, found.decided_by, *(each.author for each in found.comments)} - {""})
+
+
 async def expire_requests(registry: Registry, *, now: float) -> int:
     """End requests that waited for 14 days; return how many.
 
@@ -319,7 +358,7 @@ async def summarise_request(registry: Registry, found: ChangeRequest, reader: Ac
     """A request as people read it. Raises StoreUnavailable. Source: D55, D68"""
     changes = found.changes
     names = await compare_names(registry, found)
-    actors = await name_actors(registry, found.entity_id, [found.requester, found.decided_by], reader=reader)
+    actors = await name_actors(registry, found.entity_id, list_authors(found), reader=reader)
     state = state_at(found, now)
     then = read_requested_names(found, names.people.keys() - names.gone)
     people = names.people if state is ApprovalState.PENDING else {**names.people, **then}
@@ -330,7 +369,16 @@ async def summarise_request(registry: Registry, found: ChangeRequest, reader: Ac
         decided_by=actors.get(found.decided_by, ""),
         differences=tuple(difference(change, people) for change in changes),
         names=names,
+        comments=tuple((each, actors[each.author]) for each in found.comments),
     )
+
+
+def comments_as_data(found: RequestSummary) -> list[dict[str, str | int]]:
+    """Return the comments of a request for a program, the earliest first. Source: D55"""
+    return [
+        {"author": each.author, "author_name": str(author), "text": each.text, "at": each.at}
+        for each, author in found.comments
+    ]
 
 
 def build_request_object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
@@ -671,7 +719,7 @@ async def _find_approvers(
     return found
 
 
-def _is_own(found: ChangeRequest, actor: EntityAdministrator) -> bool:
+def _is_own(found: ChangeRequest, actor: Actor) -> bool:
     return found.requester == actor.name
 
 
@@ -713,7 +761,7 @@ async def _show_page(
 ) -> ListPage[Request]:
     """A page of requests; `names_read` as in `load_names`, `alone` as in `_find_approvers`."""
     changes = {each.request_id: each.changes for each in page.found}
-    actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
+    actors = {name for each in page.found for name in list_authors(each)}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
     pending = [each for each in page.found if state_at(each, now) is ApprovalState.PENDING]
     approving = await _find_approvers(registry, pending, actor, alone=alone)
@@ -733,6 +781,7 @@ async def _show_page(
                 names=_with_names_as_requested(each, names, still_waits=state is ApprovalState.PENDING),
                 requester=called[each.requester],
                 decided_by=called.get(each.decided_by, ""),
+                comments=tuple((comment, called[comment.author]) for comment in each.comments),
                 own=_is_own(each, actor),
                 approvers=tuple(names.people.get(one, "") for one in approving.get(each.request_id, ())),
                 why_not=_why_not(each, actor) if state is ApprovalState.PENDING else "",

@@ -16,7 +16,7 @@ import msgspec
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, is_asked_for_oneself
 from corpid.rules.directory.names import quoted
-from corpid.rules.directory.records import ChangeRequest, Entity, User
+from corpid.rules.directory.records import ChangeRequest, Entity, RequestComment, User
 from corpid.rules.directory.values import NO_END
 from corpid.rules.emails import Action, Email, EmailPart, Facts, UrlLine, to_email_time
 from corpid.texts import Phrase, counted, phrase
@@ -103,6 +103,8 @@ class RequestInWords(msgspec.Struct, frozen=True, kw_only=True):
     """what is asked, a sentence"""
     requester: str | Phrase
     decided_by: str | Phrase = ""
+    comments: tuple[tuple[RequestComment, str | Phrase], ...] = ()
+    """each with its author"""
 
 
 class RoleNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,6 +306,31 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
     end = by_command if reader.as_operator else action
     parts = (lead, *_list_requests(reader, requests, rows), *_count_further(count), end)
     return _build_email(reader, subject, preview, parts)
+
+
+def build_comments_email(reader: Reader, requests: Sequence[RequestInWords], count: int, *, since: int) -> Email:
+    """Others have commented on requests; `count` says on how many.
+
+    `requests` are those that are named, with the comments from `since`, in epoch seconds. Source: D55
+    """
+    entity, first = reader.entity.name, requests[0]
+    own = f"user:{reader.user.user_id}"
+    new = [[one for one in each.comments if one[0].at >= since and one[0].author != own] for each in requests]
+    rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
+        ((_CHANGE, each.change), *((phrase("{name} wrote", name=author), comment.text) for comment, author in some))
+        for each, some in zip(requests, new, strict=True)
+    ]
+    author = new[0][-1][1] if new[0] else first.requester
+    if count == 1:
+        subject = phrase("Comment on a request at {entity}: {change}", entity=entity, change=first.change)
+    else:
+        subject = phrase("Comments on {count} requests at {entity}", count=count, entity=entity)
+    if all(is_asked_for_oneself(each.record) and each.record.requester == own for each in requests):
+        action = _link_access(reader)
+    else:
+        action = _link_portal(reader, phrase("See the request"), _request_page(first))
+    parts = (*_list_requests(reader, requests, rows), *_count_further(count), action)
+    return _build_email(reader, subject, phrase("{name} wrote a comment.", name=author), parts)
 
 
 def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], count: int) -> Email:

@@ -122,6 +122,9 @@ class NoticeMaker:
             request = await self._request(entry.object)
             kind, _, user_id = request.requester.partition(":") if request else ("", "", "")
             return rules.of_request(entry, [user_id] if kind == "user" else [])
+        if entry.action == AuditAction.APPROVAL_COMMENT:
+            request = await self._request(entry.object)
+            return rules.of_comment(entry, request) if request is not None else []
         own = rules.of_access(entry)
         found = [own] if own else []
         if rules.owner_change(entry) and not await self._is_new(entry):

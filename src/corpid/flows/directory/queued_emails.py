@@ -19,7 +19,7 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.approvals import build_request_object, load_names
+from corpid.flows.directory.approvals import build_request_object, list_authors, load_names
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.directory.person_names import read_names, read_requested_names
 from corpid.rules.audit_records import AuditEvent
@@ -369,6 +369,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
             "owner": self._write_owner,
             "token": self._write_token,
             "request": partial(self._write_waiting, level=level),
+            "comment": partial(self._write_comments, level=level),
             "decision": self._write_decided,
             "review": self._write_review,
         }
@@ -467,6 +468,26 @@ class NoticeEmails(_Sender[_TakenNotices]):
             return None
         return notice_texts.build_decided_email(reader, await self._describe_requests(decided), len(decided))
 
+    async def _write_comments(
+        self, reader: Reader, queued: Sequence[QueuedNotice], level: Administrator | None
+    ) -> Email | None:
+        """Comments on waiting requests of the reader, or for them to decide."""
+        now, own = self._provider.clock(), f"user:{reader.user.user_id}"
+        requests = [
+            each
+            for each in await self._read_requests(queued)
+            if state_at(each, now).value == "pending"
+            and (
+                each.requester == own
+                or (level is not None and may_approve(level, build_request_object(each, "approval"), now=now))
+            )
+        ]
+        if not requests:
+            return None
+        since = min(each.created_at for each in queued)
+        described = await self._describe_requests(requests)
+        return notice_texts.build_comments_email(reader, described, len(requests), since=since)
+
     async def _write_review(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The review, if it was not signed off meanwhile."""
         due_at, again = int(queued[-1].facts["due_at"]), any("again" in each.facts for each in queued)
@@ -477,7 +498,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
         return notice_texts.build_review_email(reader, due=due, again=again)
 
     async def _read_requests(self, queued: Sequence[QueuedNotice]) -> list[ChangeRequest]:
-        keys = [(each.subject,) for each in queued]
+        keys = {(each.subject.partition("/")[0],) for each in queued}
         return list((await self._registry.directory.read(ChangeRequest, keys)).values())
 
     async def _describe_requests(self, requests: Sequence[ChangeRequest]) -> list[RequestInWords]:
@@ -487,7 +508,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
         """
         found = []
         for each in requests[:_MOST]:
-            actors = [actor.partition(":")[2] for actor in (each.requester, each.decided_by) if actor]
+            actors = [actor.partition(":")[2] for actor in list_authors(each)]
             names = await load_names(
                 self._registry, each.entity_id, each.changes, actors, names_read=read_requested_names(each)
             )
@@ -497,6 +518,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
                     change=title_changes(each.changes, names),
                     requester=name_actor(each.requester, names.people),
                     decided_by="" if each.decided_by in ("", SYSTEM) else name_actor(each.decided_by, names.people),
+                    comments=tuple((comment, name_actor(comment.author, names.people)) for comment in each.comments),
                 )
             )
         return found

@@ -15,7 +15,15 @@ import msgspec
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.document import Current, DocumentEntry, Key
 from corpid.rules.directory.plan import check
-from corpid.rules.directory.records import Change, ChangeRequest, Entity, Membership, Service, ThirdPartyGrant
+from corpid.rules.directory.records import (
+    Change,
+    ChangeRequest,
+    Entity,
+    Membership,
+    RequestComment,
+    Service,
+    ThirdPartyGrant,
+)
 from corpid.rules.directory.sections import KINDS, Kind
 from corpid.texts import phrase
 
@@ -66,6 +74,8 @@ LIFETIME_SECONDS: Final = 14 * 86400
 MOST_CHANGES: Final = 100
 """of one request: it is carried out in one transaction"""
 MOST_REASON_CHARACTERS: Final = 500
+MOST_COMMENTS: Final = 50
+"""of one request"""
 
 
 class RequestClosed(Exception):
@@ -105,6 +115,19 @@ def decide_request(request: ChangeRequest, event: ApprovalEvent, *, by: str, rea
     after = TRANSITIONS[before][event]
     return msgspec.structs.replace(
         request, state=after.value, decided_by=by, decided_reason=reason, decided_at=int(now)
+    )
+
+
+def add_comment(request: ChangeRequest, *, by: str, text: str, now: float) -> ChangeRequest:
+    """Return a request with a further comment.
+
+    `by` is the actor as the audit names it, `now` in epoch seconds. Raises RequestClosed unless it waits. Source: D55
+    """
+    state = state_at(request, now)
+    if state is not ApprovalState.PENDING:
+        raise RequestClosed(state)
+    return msgspec.structs.replace(
+        request, comments=(*request.comments, RequestComment(author=by, text=text, at=int(now)))
     )
 
 

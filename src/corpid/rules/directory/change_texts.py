@@ -132,7 +132,7 @@ def group_changes(changes: Sequence[Change]) -> list[ChangeGroup]:
 
 
 def _find_main(changes: Sequence[Change]) -> tuple[ChangeGroup, int]:
-    """The main group of changes, and how many further changes it does not name."""
+    """The main group of changes, and the number of further ones."""
     groups = group_changes(changes)
     main, own = next((each for each in groups if each.kind in LEADING), groups[0]), {"end", "revoke"}
     rest = [each for each in groups if each is not main and not (main.kind in own and each.user_ids <= main.user_ids)]
@@ -205,7 +205,7 @@ def list_names(people: Sequence[str | Phrase]) -> Phrase:
 
 
 def describe_done(changes: Sequence[Change], names: RequestNames) -> Phrase:
-    """The sentence of changes that were made, with people and how many more. Source: D68, D80"""
+    """The sentence of changes that were made, with their people. Source: D68, D80"""
     main, rest = _find_main(changes)
     done = say_done(
         main.kind,

@@ -14,7 +14,13 @@ import msgspec
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import EntityAdministrator
-from corpid.rules.directory.records import Administrator, AppointmentStatus, Assignment, ThirdPartyAssignment
+from corpid.rules.directory.records import (
+    Administrator,
+    AppointmentStatus,
+    Assignment,
+    ChangeRequest,
+    ThirdPartyAssignment,
+)
 from corpid.rules.fields import KEY, OF_ENTITY, PERSON
 from corpid.rules.limits import DAY, MINUTE
 
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 
 NoticeKind: TypeAlias = Literal[
-    "access", "access_ends", "access_of_others_ends", "owner", "token", "request", "decision", "review"
+    "access", "access_ends", "access_of_others_ends", "owner", "token", "request", "comment", "decision", "review"
 ]
 
 COLLECTED_SECONDS: Final = 2 * MINUTE
@@ -55,7 +61,9 @@ _MEMBERSHIPS: Final = frozenset(
     {AuditAction.MEMBERSHIP_ADD, AuditAction.MEMBERSHIP_UPDATE, AuditAction.MEMBERSHIP_REMOVE}
 )
 _DECISIONS: Final = frozenset({AuditAction.APPROVAL_APPROVE, AuditAction.APPROVAL_DECLINE, AuditAction.APPROVAL_EXPIRE})
-WATCHED: Final = tuple(sorted({*_ROLES, *_LEVELS, *_MEMBERSHIPS, *_DECISIONS, AuditAction.APPROVAL_REQUEST}))
+WATCHED: Final = tuple(
+    sorted({*_ROLES, *_LEVELS, *_MEMBERSHIPS, *_DECISIONS, AuditAction.APPROVAL_REQUEST, AuditAction.APPROVAL_COMMENT})
+)
 """the actions of the audit that make notices"""
 _OF_ROLE: Final = ("service_id", "role", "sub_entity", "client_entity_id")
 """members of a role's key, in the order of an object's name without person and entity"""
@@ -230,6 +238,17 @@ def of_request(entry: AuditEntry, user_ids: Iterable[str]) -> list[QueuedNotice]
     """
     kind: NoticeKind = "request" if is_request(entry) else "decision"
     return _to_each(user_ids, kind, entry.entity_id, entry.object, {}, at=entry.at, due_at=entry.at)
+
+
+def of_comment(entry: AuditEntry, request: ChangeRequest) -> list[QueuedNotice]:
+    """The notices about a comment on a request.
+
+    To its requester and to those who commented before, except its author. Source: D55, docs/decisions/0022
+    """
+    actors = {request.requester, *(each.author for each in request.comments)} - {entry.actor}
+    told = sorted(user_id for kind, _, user_id in (each.partition(":") for each in actors) if kind == "user")
+    subject, due_at = f"{entry.object}/{entry.number:020}", entry.at + COLLECTED_SECONDS
+    return _to_each(told, "comment", entry.entity_id, subject, {}, at=entry.at, due_at=due_at)
 
 
 def last_day_told(today: date) -> str:

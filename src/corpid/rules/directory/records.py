@@ -651,6 +651,16 @@ class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
     """empty: not a member; in a request of an earlier version, not recorded"""
 
 
+class RequestComment(msgspec.Struct, frozen=True, kw_only=True):
+    """A comment on a request (D55)."""
+
+    author: str
+    """as the audit names the actor"""
+    text: str
+    at: int
+    """epoch seconds"""
+
+
 class ChangeRequest(KeyedRecord, frozen=True, kw_only=True):
     """Changes that wait for another administrator's approval (D55). Moments are epoch seconds."""
 
@@ -671,6 +681,8 @@ class ChangeRequest(KeyedRecord, frozen=True, kw_only=True):
     decided_at: int = 0
     people: Annotated[tuple[RequestedPerson, ...], Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ()
     """those that it names, in the order of their identifiers; none in a request of an earlier version"""
+    comments: Annotated[tuple[RequestComment, ...], Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ()
+    """of the requester and of those who decide, the earliest first"""
 
 
 class DeletionRequest(KeyedRecord, frozen=True, kw_only=True):

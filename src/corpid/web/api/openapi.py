@@ -123,7 +123,7 @@ _APPROVAL: Final[Schema] = {
     "id": "6b0a1f80-s3ytNpJ0C3", "entity": "E1001", "state": "pending", "requester": "client:payroll",
     "requester_name": "client:payroll", "reason": "Covers for Ravi in December", "changes": [_CHANGE],
     "created_at": 1795000000, "expires_at": 1796209600, "decided_at": None, "decided_by": "",
-    "decided_by_name": "", "decided_reason": "", "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+    "decided_by_name": "", "decided_reason": "", "comments": [], "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
 }  # fmt: skip
 _VERIFIED: Final[Schema] = {
     "seals": 20, "sealed_to": 20113, "sealed_at": 1795000000, "digest": sha256(b"").hexdigest(), "entries": 20100,
@@ -528,6 +528,11 @@ def _other_schemas() -> dict[str, Schema]:
             "requester": _said("The actor, as in the audit."),
             "requester_name": _said("For a person, the user name and the name."),
             "decided_by_name": _said("Likewise; empty while the request waits."),
+            "comments": {
+                "type": "array", "description": "Of the requester and of those who decide, the earliest first.",
+                "items": _shown({"author": "user:u-1", "author_name": "lina (Lina Rahman)", "text": "Since when?",
+                                 "at": 1795000100}, "", {"author": _said("The actor, as in the audit.")}),
+            },
         })),
         "ApprovalPatch": {
             "type": "object", "properties": {"state": {"type": "string", "enum": ["withdrawn"]}},

@@ -12,7 +12,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals
 from corpid.rules.directory.access_texts import GONE, details
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.approvals import ApprovalState, decision_reason
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
 from corpid.rules.directory.change_texts import (
     describe_new_terms,
     group_changes,
@@ -46,10 +46,12 @@ from corpid.web.pages.components import (
     Part,
     Table,
     Tabs,
+    Timeline,
+    TimelineEntry,
     Value,
     table,
 )
-from corpid.web.pages.layout import Link, NavigationLink, pager_of
+from corpid.web.pages.layout import Field, Link, NavigationLink, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, SeeOther, await_found
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ _NAMED: Final = 5
 _ENDED: Final = "ended"
 _REQUEST: Final = re.compile(r"requests/([0-9a-f]+-[A-Za-z0-9_-]+)")
 _DECIDE: Final = re.compile(r"requests/decide/([0-9a-f]+-[A-Za-z0-9_-]+)")
+_COMMENT: Final = re.compile(r"requests/comment/([0-9a-f]+-[A-Za-z0-9_-]+)")
 _WITHDRAW: Final = re.compile(r"requests/withdraw/([0-9a-f]+-[A-Za-z0-9_-]+)")
 
 STATES: Final[Mapping[ApprovalState, Phrase]] = {
@@ -303,7 +306,12 @@ def _show_request(at: PortalContext, found: Request) -> View:
     may_decide = pending and not found.why_not
     decide = Link(url=_path(at, found, "decide/"), text=phrase("Approve or decline"))
     withdraw = Link(url=_path(at, found, "withdraw/"), text=phrase("Withdraw"))
-    links = (*([decide] if may_decide else []), *([withdraw] if found.can_withdraw else []))
+    comment = Link(url=_path(at, found, "comment/"), text=phrase("Comment"))
+    links = (
+        *([decide] if may_decide else []),
+        *([comment] if _may_comment(found) else []),
+        *([withdraw] if found.can_withdraw else []),
+    )
     return at.build_page(
         title_changes(found.changes, found.names),
         Actions(links, main=may_decide) if _is_long(found) else None,
@@ -320,6 +328,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
             ), look="warning")
         if nobody
         else None,
+        *_show_comments(at, found),
         None if _is_long(found) else Actions(links, main=may_decide),
     )  # fmt: skip
 
@@ -351,9 +360,62 @@ async def show_decision(at: PortalContext) -> View:
         only_decline or None,
         form,
         *(facts if is_long else ()),
+        *_show_comments(at, found),
         names=found.name_changes.digest if found.name_changes else "",
         back=_path(at, found),
     )  # fmt: skip
+
+
+def _may_comment(found: Request) -> bool:
+    return found.can_withdraw or (found.state is ApprovalState.PENDING and not found.why_not)
+
+
+def _show_comments(at: PortalContext, found: Request) -> tuple[Part, ...]:
+    if not found.comments:
+        return ()
+    entries = (
+        TimelineEntry(
+            text=each.text, by=phrase("You") if each.author == at.actor.name else author, at=at.moment(each.at)
+        )
+        for each, author in found.comments
+    )
+    return Heading(phrase("Comments")), Timeline(tuple(entries))
+
+
+async def show_comment_form(at: PortalContext) -> View:
+    """The form that adds a comment.
+
+    Without the right to it, the request itself.
+    """
+    found = await _found(at, _COMMENT)
+    if not at.errors and not _may_comment(found):
+        return _show_request(at, found)
+    return at.build_page(
+        phrase("Comment on the request"),
+        *_show_changes(found),
+        *_show_comments(at, found),
+        Form(
+            button=phrase("Send"),
+            parts=(
+                Field(
+                    name="comment", label=phrase("Comment"), most=MOST_REASON_CHARACTERS, value=at.form.get("comment", ""),
+                    hint=phrase("The person who made the request and those who commented get it by e-mail."),
+                ),
+            ),
+        ),
+        back=_path(at, found),
+    )  # fmt: skip
+
+
+async def save_comment(at: PortalContext) -> FormResult:
+    """Add a comment. Raises InvalidInput."""
+    found = await _found(at, _COMMENT)
+    text = at.form.get("comment", "").strip()
+    if not text:
+        raise InvalidInput(phrase("Enter a comment."), field="comment")
+    request_id, now = found.record.request_id, at.context.now
+    await await_change(approvals.comment_on_request(at.registry, request_id, actor=at.actor, text=text, now=now))
+    return FormResult("request-commented", f"{REQUESTS}/{request_id}")
 
 
 async def ask_withdrawal(at: PortalContext) -> Check:
@@ -412,14 +474,16 @@ SECTION: Final = Section[PortalContext](
     named_pages={
         _REQUEST: PortalPage(view=show_request),
         _DECIDE: PortalPage(view=show_decision, submit=save_decision, fresh=True, needs=("write", "approval")),
+        _COMMENT: PortalPage(view=show_comment_form, submit=save_comment, fresh=True),
         _WITHDRAW: check_page(ask_withdrawal, needs=("write", "withdrawal")),
     },
-    fields=frozenset({"reason", "decision"}),
+    fields=frozenset({"reason", "decision", "comment"}),
     filters=frozenset({"state", "before", "waiting", "own"}),
     changes={
         "request-approved": phrase("The request has been approved, and the change has been made."),
         "request-declined": phrase("The request has been declined. Nothing has changed."),
         "request-withdrawn": phrase("Your request has been withdrawn."),
+        "request-commented": phrase("Your comment has been sent."),
         REQUESTED: REQUEST_SENT,
     },
 )

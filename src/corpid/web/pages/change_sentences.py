@@ -195,6 +195,7 @@ _OF_REQUEST: Final[Mapping[str, Callable[[Phrase], Phrase]]] = {
     AuditAction.APPROVAL_APPROVE: lambda change: phrase("A request was approved: {change}", change=change),
     AuditAction.APPROVAL_DECLINE: lambda change: phrase("A request was declined: {change}", change=change),
     AuditAction.APPROVAL_WITHDRAW: lambda change: phrase("A request was withdrawn: {change}", change=change),
+    AuditAction.APPROVAL_COMMENT: lambda change: phrase("A comment was added to a request: {change}", change=change),
     AuditAction.APPROVAL_EXPIRE: lambda change: phrase("A request expired after 14 days: {change}", change=change),
 }
 _PLAIN: Final[Mapping[str, Phrase]] = {
@@ -203,6 +204,7 @@ _PLAIN: Final[Mapping[str, Phrase]] = {
     AuditAction.APPROVAL_APPROVE: phrase("A request was approved"),
     AuditAction.APPROVAL_DECLINE: phrase("A request was declined"),
     AuditAction.APPROVAL_WITHDRAW: phrase("A request was withdrawn"),
+    AuditAction.APPROVAL_COMMENT: AuditAction.APPROVAL_COMMENT.summary,
     AuditAction.APPROVAL_EXPIRE: phrase("A request expired after 14 days"),
     AuditAction.PROVISIONING_TOKEN_ADD: phrase("A provisioning token was created"),
     AuditAction.PROVISIONING_TOKEN_REMOVE: phrase("A provisioning token was revoked"),
