@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.directory.approvals import decline_request
+from corpid.flows.directory.approvals import comment_on_request, decline_request
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change, Service, User
 from tests.browser.seeded import Visit
@@ -36,6 +36,7 @@ REQUESTS: Final[Mapping[str, Visit]] = {
     "portal-decide": Visit("requests/decide/{bob}"),
     "portal-decide-renamed": Visit("requests/decide/{siti}"),
     "portal-decide-wrong": Visit("requests/decide/{bob}", {"": "Decline"}, "reason"),
+    "portal-comment": Visit("requests/comment/{bob}"),
     "portal-withdraw": Visit("requests/withdraw/{alice}"),
     "portal-approvals": Visit("approvals-setting"),
 }
@@ -76,6 +77,8 @@ async def walk_requests(visits: Mapping[str, Visit], recorder: Recorder) -> None
             asking = "alice" if who == "alice" else "bob"
             named[who] = (await requested(made, Change(None, change), who=asking)).request_id
         registry = made.provider.registry
+        for who, text in (("alice", "Since when does she work at Pier 4?"), ("bob", "Since May, when the season began.")):
+            await comment_on_request(registry, named["bob"], actor=owner(made, who), text=text, now=made.clock())
         await decline_request(registry, named["declined"], actor=owner(made, "alice"), reason=_SEASON, now=made.clock())
         siti = (await registry.directory.read(User, [("id-siti",)]))["id-siti",]
         await made.write(replace(siti, name="Cora Chan"))
