@@ -77,7 +77,10 @@ async def walk_requests(visits: Mapping[str, Visit], recorder: Recorder) -> None
             asking = "alice" if who == "alice" else "bob"
             named[who] = (await requested(made, Change(None, change), who=asking)).request_id
         registry = made.provider.registry
-        for who, text in (("alice", "Since when does she work at Pier 4?"), ("bob", "Since May, when the season began.")):
+        for who, text in (
+            ("alice", "Since when does she work at Pier 4?"),
+            ("bob", "Since May, when the season began."),
+        ):
             await comment_on_request(registry, named["bob"], actor=owner(made, who), text=text, now=made.clock())
         await decline_request(registry, named["declined"], actor=owner(made, "alice"), reason=_SEASON, now=made.clock())
         siti = (await registry.directory.read(User, [("id-siti",)]))["id-siti",]
