@@ -24,7 +24,7 @@ from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
 from tests.manage.test_giving_access import offered
-from tests.manage.test_requests import requested
+from tests.manage.test_requests import acme, requested
 from tests.manage.walking import follow, token
 from tests.sign_in.world import World, entity, form_of
 
@@ -619,3 +619,39 @@ async def test_who_approves_wider_terms_reads_that_nobody_may_act_until_they_are
     assert "Accept the offer" not in browser.page.text
     await browser.open(portal(made, f"requests/{request.request_id}"), site="same-origin")
     assert browser.page.heading.startswith("Change the authorisation of Banyan Trading")
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_access_for_another_organisation_ends_when_the_check_said(made: World, held: bool) -> None:
+    """D54, D56: an authorisation that was changed meanwhile shows the form again."""
+    await acme(made)
+    service = Service(service_id="PERMITS", name="Permits", roles=("Maker", "Checker"), third_parties=True)
+    grant = replace(GRANT, client_entity_id=BANYAN, entity_id=ACME, end_date="2027-12-31")
+    await made.write(entity(ACME, "Acme Pte. Ltd."), entity(BANYAN, "Banyan Trading"), service, grant)
+    registry = made.provider.registry
+    cora = await registry.directory.find(Membership, "id-cora", ACME)
+    assert cora is not None
+    given = f"third-parties/assign/{object_id(grant.key)}?person={cora.membership_id}"
+    row = replace(ROW, user_id="id-cora", entity_id=ACME, client_entity_id=BANYAN, end_date="2027-06-30")
+    if held:
+        await made.write(row)
+        given = f"third-parties/change-role/{object_id(row.key)}"
+    browser = await in_portal(made, given)
+    await browser.fill_and_submit("end", end="")
+    assert "until 31 Dec 2027" in browser.page.text
+    await made.write(replace(grant, end_date="2035-12-31"))  # offered by Banyan, and accepted by Bob
+    await browser.fill_and_submit("form_token", "names")
+    assert await registry.directory.find(ThirdPartyAssignment, *row.key) == (row if held else None)
+
+
+@pytest.mark.parametrize("state", ["accepted", "offered"])
+async def test_the_page_that_ends_an_authorisation_says_which(made: World, state: str) -> None:
+    """D56, D68: of two for one service."""
+    await acme(made)
+    one = replace(GRANT, state=state)
+    await made.write(
+        Service(service_id="PERMITS", name="Permits", roles=("Maker", "Checker"), third_parties=True),
+        entity(BANYAN, "Banyan Trading"), one, replace(one, role="Checker"),
+    )  # fmt: skip
+    browser = await in_portal(made, f"third-parties/end/{object_id(one.key)}")
+    assert "Maker at Permits" in browser.page.text

@@ -45,9 +45,9 @@ def role_sentence(
 
 
 def role_end_sentence(
-    name: str | Phrase, row: Assignment | ThirdPartyAssignment, *, service: str, entity: str
+    name: str | Phrase, row: Assignment | ThirdPartyAssignment | ThirdPartyGrant, *, service: str, entity: str
 ) -> Phrase:
-    """Say what the end of a role takes away."""
+    """Say what the end of a role or grant takes away."""
     if row.role:
         return phrase(
             "{name} may no longer act as {role} at {service} for {entity}.",

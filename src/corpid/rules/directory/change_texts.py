@@ -314,10 +314,7 @@ def _describe_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames)
     client, third_party = (names.entities.get(each, each) for each in (grant.client_entity_id, grant.entity_id))
     service = names.services.get(grant.service_id, grant.service_id)
     if change.verb == "remove":
-        return phrase(
-            "{third_party} may no longer act for {client} at {service}.",
-            third_party=third_party, client=client, service=service,
-        )  # fmt: skip
+        return role_end_sentence(third_party, grant, service=service, entity=client)
     if change.verb == "change" and getattr(change.before, "state", "") == grant.state:
         return phrase(
             "What {third_party} may do for {client} at {service} changes: {role}",

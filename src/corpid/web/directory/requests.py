@@ -474,7 +474,7 @@ SECTION: Final = Section[PortalContext](
     named_pages={
         _REQUEST: PortalPage(view=show_request),
         _DECIDE: PortalPage(view=show_decision, submit=save_decision, fresh=True, needs=("write", "approval")),
-        _COMMENT: PortalPage(view=show_comment_form, submit=save_comment, fresh=True),
+        _COMMENT: PortalPage(view=show_comment_form, submit=save_comment, fresh=True, needs=("write", "withdrawal")),
         _WITHDRAW: check_page(ask_withdrawal, needs=("write", "withdrawal")),
     },
     fields=frozenset({"reason", "decision", "comment"}),

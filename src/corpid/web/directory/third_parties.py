@@ -9,7 +9,7 @@ import msgspec
 
 from corpid.flows.directory import grants
 from corpid.flows.operations.history import HistoryFilter, noun
-from corpid.rules.directory.access_texts import details, duration, name_role
+from corpid.rules.directory.access_texts import details, duration, name_role, role_end_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
@@ -376,10 +376,9 @@ async def ask_end(at: PortalContext) -> Check:
         )
     else:
         heading, button = phrase("End this authorisation?"), phrase("End it now")
-        ends = phrase(
-            "{third_party} may no longer act for {client} at {service}, from now on.",
-            third_party=third_party, client=at.name_of(found.client_entity), service=found.service.name,
-        )  # fmt: skip
+        ends = role_end_sentence(
+            third_party, found.grant, service=found.service.name, entity=at.name_of(found.client_entity)
+        )
 
     async def list_lost() -> tuple[Part, ...]:
         again = phrase("To allow it again, you have to make a new offer, and it has to be accepted.")
@@ -392,7 +391,7 @@ async def ask_end(at: PortalContext) -> Check:
         heading,
         ends,
         button,
-        consequences=(),
+        consequences=(phrase("Offer: {sentence}", sentence=sentence(at, found)),) if offered else (),
         further=list_lost,
         up=up(at, found),
         done=FormResult("grant-withdrawn" if offered else "grant-ended", THIRD_PARTIES),

@@ -600,6 +600,7 @@ async def _show_access_terms(at: PortalContext, found: Authorisation, person: Me
         hidden=((PERSON_CHOSEN, person.membership.membership_id),),
         back=at.path(at.page),
         names=names_shown(person),
+        step_name=version_of(grant),
     )
 
 
@@ -614,6 +615,7 @@ async def _ask_role(at: PortalContext) -> Check:
     if person is None:
         raise NotFound
     at.check_names(names_shown(person))
+    at.check_step(version_of(found.grant))
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant)
     wanted = ThirdPartyAssignment(
@@ -626,27 +628,27 @@ async def _ask_role(at: PortalContext) -> Check:
     if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} already has this access: change it in the list.", person=person.name))
     changes = await _plan(at, found.service, None, wanted)
-    return _check(at, found, changes, wanted, person.name, names_shown(person))
+    return _check(at, found, changes, wanted, person.name, names_shown(person), version_of(found.grant))
 
 
 def _check(
     at: PortalContext, found: Authorisation, changes: Sequence[Change], row: ThirdPartyAssignment, person: str,
-    names: str, was: ThirdPartyAssignment | None = None,
+    names: str, step_name: str, *, is_change: bool = False,
 ) -> Check:  # fmt: skip
-    """The check of a person's access, `was` before if there was any."""
+    """The check of a person's access."""
     sees = phrase("{name} sees that this person acts for it, with the user name.", name=at.name_of(found.client_entity))
     return _confirm(
         at,
-        phrase("Check the change") if was else phrase("Check the access"),
+        phrase("Check the change") if is_change else phrase("Check the access"),
         _sentence(at, found, row, person),
-        phrase("Change it") if was else phrase("Give access"),
+        phrase("Change it") if is_change else phrase("Give access"),
         changes,
         row,
-        FormResult("role-changed" if was else "role-given", page_of("grant", found.grant)),
+        FormResult("role-changed" if is_change else "role-given", page_of("grant", found.grant)),
         sees,
         up=up(at, found),
         names=names,
-        step_name=version_of(was) if was else "",
+        step_name=step_name,
     )
 
 
@@ -682,7 +684,7 @@ async def show_role_change(at: PortalContext) -> View:
         before=row.parameters,
         within=found.grant,
         used=await _list_values(at, found),
-        step_name=version_of(row),
+        step_name=version_of(row, found.grant),
         back=url(at, "grant", found.grant),
         further=Link(url=url(at, "take-away", row), text=phrase("Remove this access")),
         names=_names(given),
@@ -693,12 +695,13 @@ async def _ask_role_change(at: PortalContext) -> Check:
     """The access as the form changes it."""
     given, found = await _given_role(at)
     at.check_names(_names(given))
-    at.check_step(version_of(given.row))
+    step_name = version_of(given.row, found.grant)
+    at.check_step(step_name)
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
     changes = await _plan(at, found.service, given.row, wanted)
-    return _check(at, found, changes, wanted, given.name or GONE, _names(given), given.row)
+    return _check(at, found, changes, wanted, given.name or GONE, _names(given), step_name, is_change=True)
 
 
 async def ask_removal(at: PortalContext) -> Check:
