@@ -309,7 +309,10 @@ def _say_done(entries: Sequence[AuditEntry], names: HistoryNames) -> Phrase | No
     about = {(service_of(each), *_name_right(each)) for each in alike}
     people = {person_of(each): each for each in reversed(alike)}
     others = [each for each, kind in zip(entries, kinds, strict=True) if kind != main]
-    goes_along = main in LEADING and all(person_of(each) in people for each in others)
+    leaves = main in {"end", "revoke"}
+    goes_along = main in LEADING and all(
+        person_of(each) in people and (leaves or noun(each) != "administrator") for each in others
+    )
     if (others and not goes_along) or len(about) > 1 or len(people) < len(alike):
         return None
     [(service_id, role, *further)] = about
