@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.rules.oauth.authorization_request import PARAMETERS
 from tests.protocol.deployment import AUTHORIZE, ISSUER
 from tests.protocol.provider import World, Worlds
 from tests.protocol.refusals import LOG, error_page, told, told_error
@@ -149,9 +150,10 @@ def test_request_objects_are_not_supported(legacy: World, error: str, sent: dict
 def test_a_query_cannot_speak_to_the_person(legacy: World) -> None:
     """R-10.2, D12, D14: anybody can write a query, so what only a push may hold is ignored like any unknown parameter."""
     said = "Account locked. Call 1800 555 0100 now"
-    pushed_only = {"authentication_context_message": said, "authentication_context_type": "BANK_CASA_OPENING"}
-    for name, value in pushed_only.items():
-        more: dict[str, Any] = {name: value}
+    pushed_only = [each.name for each in PARAMETERS if each.pushed_only]
+    assert {"authentication_context_message", "authentication_context_type"} <= {*pushed_only}
+    for name in pushed_only:
+        more: dict[str, Any] = {name: said}
         answer = legacy.get(legacy.asked(**more), legacy.new_browser())
         assert answer.status_code == 303, answer.text
     browser = legacy.new_browser()

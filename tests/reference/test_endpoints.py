@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 
 from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS
-from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
+from corpid.rules.oauth.authorization_request import PARAMETERS, PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
@@ -98,8 +98,7 @@ async def test_par_refuses_what_the_reference_says_and_takes_the_rest(name: str)
 async def test_par_has_the_limits_of_the_reference(name: str) -> None:
     """Spec 8, D12, D13."""
     endpoint = of(name, "par")
-    fits = {"state": "s" * 2048, "nonce": "n" * 512, "ui_locales": "e" * 256, "authentication_context_message": "m" * 100,
-            "max_age": "9" * 9}  # fmt: skip
+    fits = {each.name: "e" * each.limit for each in PARAMETERS if each.limit} | {"max_age": "9" * 9}
 
     async with recording.recorder(
         INTERFACES[name],
