@@ -57,13 +57,15 @@ def written(page: str, made: str) -> str:
 
 
 def with_details(page: str) -> str:
-    """The page with the plain details of a member between its marks, as attributes of SCIM."""
-    names = [
+    """The page with the plain details of a member between its marks, as attributes of SCIM or as columns of tables."""
+    attributes = [
         f"`{attribute}`{' of the enterprise extension' if schema else ''}"
         for schema, _, attribute in (each.scim.rpartition(":") for each in PLAIN_DETAILS.values())
     ]
-    made = f"<!-- scim of details -->{', '.join(names[:-1])} and {names[-1]}<!-- end of details -->"
-    return re.sub(r"<!-- scim of details -->.*?<!-- end of details -->", made, page, flags=re.DOTALL)
+    for kind, names in (("scim", attributes), ("keys", [f"`{key}`" for key in PLAIN_DETAILS])):
+        made = f"<!-- {kind} of details -->{', '.join(names[:-1])} and {names[-1]}<!-- end of details -->"
+        page = re.sub(rf"<!-- {kind} of details -->.*?<!-- end of details -->", made, page, flags=re.DOTALL)
+    return page
 
 
 _FORMATS: Final[Mapping[object, str]] = {
@@ -267,5 +269,5 @@ if __name__ == "__main__":
     API_DOCUMENT.write_bytes(document(API_BASE_URL))
     for path, made in PAGES.items():
         path.write_text(written(path.read_text(encoding="utf-8"), made()), encoding="utf-8")
-    for path, fill in ((_DOCS / "directory.md", with_fields), (_DOCS / "scim.md", with_details)):
-        path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in (_DOCS / "directory.md", _DOCS / "scim.md"):
+        path.write_text(with_details(with_fields(path.read_text(encoding="utf-8"))), encoding="utf-8")

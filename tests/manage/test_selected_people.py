@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.bulk_members import MOST_SELECTED
+from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.directory.records import ChangeRequest, Membership
 from corpid.web.pages.role_fields import value_field
 from tests.manage.access_scene import HARBOUR, checker, demand, employed, requests, roles, staffed
@@ -195,7 +196,8 @@ async def test_the_list_is_downloaded_as_it_is_filtered(made: World) -> None:
     await employed(made, "evil", "=1+1 Temp")
     browser = await in_portal(made, "people/list.csv?q=Temp")
     text = browser.response.text if browser.response else ""
-    assert text.splitlines()[0] == "\ufeffname,user_name,email,state,level,roles,last_sign_in,department,job_title"
+    own = "\ufeffname,user_name,email,state,level,roles,last_sign_in"
+    assert text.splitlines()[0] == ",".join((own, *PLAIN_DETAILS))
     assert len(text.splitlines()) == 62
     assert "'=1+1 Temp" in text
 

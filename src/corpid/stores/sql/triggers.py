@@ -282,7 +282,7 @@ def _write_members(which: str, dialect: str) -> str:
 def write_word_triggers(dialect: str, searched: Searched) -> list[str]:
     """The statements that make the triggers of words.
 
-    `searched` has the table and the searched columns of each kind of record.
+    PostgreSQL replaces those that are there. `searched` has the table and the searched columns of each kind of record.
     """
     made = _write_people_triggers(dialect) if "user" in searched else []
     for record, (table, columns) in searched.items():
@@ -316,8 +316,8 @@ def write_word_triggers(dialect: str, searched: Searched) -> list[str]:
     statements = []
     for name, event, condition, body in made:
         statements += [
-            f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$\nBEGIN\n{body};\n  RETURN NULL;\nEND $$",
-            f"CREATE TRIGGER {name} AFTER {event}\nFOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {name}()",
+            f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$\nBEGIN\n{body};\n  RETURN NULL;\nEND $$",
+            f"CREATE OR REPLACE TRIGGER {name} AFTER {event}\nFOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {name}()",
         ]
     return statements
 

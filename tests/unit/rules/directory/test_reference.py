@@ -50,10 +50,11 @@ def test_the_tables_of_other_records_are_as_their_declarations_have_them() -> No
     assert tables.with_fields(page) == page
 
 
-def test_the_page_on_scim_names_every_detail_of_a_member() -> None:
+@pytest.mark.parametrize(("file", "kind"), [("scim.md", "scim"), ("directory.md", "keys")])
+def test_the_pages_on_scim_and_tables_name_every_detail_of_a_member(file: str, kind: str) -> None:
     """`make tables` writes them."""
-    page = (ROOT / "docs" / "scim.md").read_text(encoding="utf-8")
-    assert "of details -->" in page
+    page = (ROOT / "docs" / file).read_text(encoding="utf-8")
+    assert f"<!-- {kind} of details -->" in page
     assert tables.with_details(page) == page
 
 
