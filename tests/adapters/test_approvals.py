@@ -203,7 +203,7 @@ async def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) ->
         (Change(None, GIVEN.after), "this was changed since it was requested"),
         (Change(None, replace(PLAIN, enabled=False)), "the rules no longer allow this"),
         (Change(None, replace(PLAIN, roles=("Checker",))), "the rules no longer allow this"),
-        (Change(TAN_IS_MEMBER, None), "the rules no longer allow this"),
+        (Change(TAN_IS_MEMBER, None), "somebody has left: make a new request"),
         (Change(PLAIN, None), "the rules no longer allow this"),
     ],
     ids=[

@@ -420,7 +420,7 @@ def list_notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase
     if approver := entry.detail.get("approved_by", ""):
         found.append(phrase("Approved by {name}.", name=name_author(approver, entry, names, own)))
     if entry.detail.get("approval") == "bypassed":
-        found.append(phrase("The operator made this change without the approval that your organisation requires."))
+        found.append(phrase("The operator made this change without the approval that it otherwise needs."))
     if entry.detail.get("cleared") == "user_name":
         found.append(
             phrase(
