@@ -179,6 +179,34 @@ async def test_a_comment_is_told_to_the_requester_and_to_those_who_commented(mad
     assert [each.subject for each in await comment("olivia", "Hello?") if "Comment" in each.subject] == []
 
 
+async def test_a_comment_that_is_written_a_second_later_stands_in_its_email(made: World) -> None:
+    """D55: the moment of the request is not that of its event."""
+    process = await begun(made, approvals="all")
+    request = await ask(made, given(role("mira")))
+    await process.sent()
+    came, who = made.clock(), await acting(made, "adam")
+    made.clock.pass_(1)
+    await approvals.comment_on_request(
+        made.provider.registry, request.request_id, actor=who, text="Since when?", now=came
+    )
+    [mail] = await process.sent()
+    assert "adam wrote: Since when?" in mail.text
+
+
+async def test_who_has_left_reads_no_comment_on_what_they_requested(made: World) -> None:
+    """D55, D61."""
+    process = await begun(made, approvals="all")
+    registry = made.provider.registry
+    request = await ask(made, given(role("mira")), by="adam")
+    await process.sent()
+    await change(made, Change(await registry.directory.find(Membership, "id-adam", HARBOUR), None), actor=COMMAND)
+    await process.sent()
+    await approvals.comment_on_request(
+        registry, request.request_id, actor=await acting(made), text="He was dismissed", now=made.clock()
+    )
+    assert await process.sent() == []
+
+
 async def test_an_operator_who_decides_in_place_of_the_entity_is_told_the_command(made: World) -> None:
     """D55: the portal has no page for them."""
     process = await begun(made, approvals="all")

@@ -13,6 +13,8 @@ from corpid.texts import Phrase, phrase
 
 INVITED_PERSON: Final = "invited_person"
 """the detail of an event about somebody invited: the address of the invitation, and the name beside it (D68)"""
+COMMENT: Final = "comment"
+"""the detail of an event about a comment on a request: its number, from 1"""
 INVITATION: Final = "invitation"
 """the detail of an acceptance: as INVITED_PERSON, whom the invitation was for"""
 ACTING_FOR: Final = "acting_for"
@@ -216,7 +218,8 @@ class AuditAction(StrEnum):
     APPROVAL_APPROVE = "approval.approve", phrase("A request was approved"), ", and its change was made"
     APPROVAL_DECLINE = "approval.decline", phrase("A request was declined")
     APPROVAL_WITHDRAW = "approval.withdraw", phrase("A request was withdrawn by its requester")
-    APPROVAL_COMMENT = "approval.comment", phrase("A comment was added to a request"), "; the text is kept with the request"
+    APPROVAL_COMMENT = "approval.comment", phrase("A comment was added to a request"), (
+        "; `comment` says which one, by number. The text is kept with the request")
     APPROVAL_EXPIRE = "approval.expire", phrase("A request expired"), ", after 14 days without a decision"
 
     # the yearly access review of an entity; ending somebody's access in it has events of its own

@@ -35,7 +35,7 @@ from corpid.flows.directory.write import (
     require_reason,
     write_changes,
 )
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import COMMENT, AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
@@ -297,7 +297,8 @@ async def comment_on_request(
         raise AlreadyDecided(str(error)) from None
     if len(after.comments) > MOST_COMMENTS:
         raise Refused(phrase("comment: a request has at most {count} comments", count=MOST_COMMENTS))
-    event = build_request_event(AuditAction.APPROVAL_COMMENT, found, by=actor.name, detail=actor.detail)
+    detail = {**actor.detail, COMMENT: str(len(after.comments))}
+    event = build_request_event(AuditAction.APPROVAL_COMMENT, found, by=actor.name, detail=detail)
     comment = Change(found, after, event)
     await registry.directory.write([*guard_records([comment]), comment])
     return after

@@ -6,7 +6,7 @@ the page of the very thing, in the portal for the organisation that it is about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Final
 from urllib.parse import quote
@@ -308,19 +308,24 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
     return _build_email(reader, subject, preview, parts)
 
 
-def build_comments_email(reader: Reader, requests: Sequence[RequestInWords], count: int, *, since: int) -> Email:
+def build_comments_email(
+    reader: Reader, requests: Sequence[RequestInWords], count: int, told: Mapping[str, Collection[int]]
+) -> Email:
     """Others have commented on requests; `count` says on how many.
 
-    `requests` are those that are named, with the comments from `since`, in epoch seconds. Source: D55
+    `requests` are those that are named, `told` the numbers of the new comments, from 1, by request. Source: D55
     """
     entity, first = reader.entity.name, requests[0]
     own = f"user:{reader.user.user_id}"
-    new = [[one for one in each.comments if one[0].at >= since and one[0].author != own] for each in requests]
+    new = [
+        [one for number, one in enumerate(each.comments, start=1) if number in told[each.record.request_id]]
+        for each in requests
+    ]
     rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
         ((_CHANGE, each.change), *((phrase("{name} wrote", name=author), comment.text) for comment, author in some))
         for each, some in zip(requests, new, strict=True)
     ]
-    author = new[0][-1][1] if new[0] else first.requester
+    _, author = new[0][-1]
     if count == 1:
         subject = phrase("Comment on a request at {entity}: {change}", entity=entity, change=first.change)
     else:

@@ -9,6 +9,7 @@ it, and if it is sent twice, the first link ends.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from datetime import datetime
 from functools import partial
 from secrets import SystemRandom
@@ -22,18 +23,27 @@ from corpid.flows.directory import notice_texts
 from corpid.flows.directory.approvals import build_request_object, list_authors, load_names
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.directory.person_names import read_names, read_requested_names
+from corpid.rules.audit_actions import COMMENT
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import NewLink
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.approvals import state_at
+from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
 from corpid.rules.directory.change_texts import name_actor, title_changes
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind, is_still_told, may_approve
-from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Operator, Service, ThirdPartyAssignment
+from corpid.rules.directory.records import (
+    Assignment,
+    ChangeRequest,
+    Entity,
+    Membership,
+    Operator,
+    Service,
+    ThirdPartyAssignment,
+)
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
 from corpid.rules.limits import (
     EMAILS_PER_ADDRESS,
@@ -471,22 +481,28 @@ class NoticeEmails(_Sender[_TakenNotices]):
     async def _write_comments(
         self, reader: Reader, queued: Sequence[QueuedNotice], level: Administrator | None
     ) -> Email | None:
-        """Comments on waiting requests of the reader, or for them to decide."""
+        """Comments on waiting requests of the reader, or for them to decide.
+
+        Who has left, or lost their level, reads none.
+        """
         now, own = self._provider.clock(), f"user:{reader.user.user_id}"
+        belongs = await self._registry.directory.find(Membership, reader.user.user_id, reader.entity.entity_id)
         requests = [
             each
             for each in await self._read_requests(queued)
             if state_at(each, now).value == "pending"
             and (
-                each.requester == own
+                (each.requester == own and belongs is not None and (level is not None or is_asked_for_oneself(each)))
                 or (level is not None and may_approve(level, build_request_object(each, "approval"), now=now))
             )
         ]
         if not requests:
             return None
-        since = min(each.created_at for each in queued)
+        told = defaultdict[str, set[int]](set)
+        for each in queued:
+            told[each.subject.partition("/")[0]].add(int(each.facts[COMMENT]))
         described = await self._describe_requests(requests)
-        return notice_texts.build_comments_email(reader, described, len(requests), since=since)
+        return notice_texts.build_comments_email(reader, described, len(requests), told)
 
     async def _write_review(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The review, if it was not signed off meanwhile."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_actions import COMMENT, INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.records import (
@@ -248,7 +248,8 @@ def of_comment(entry: AuditEntry, request: ChangeRequest) -> list[QueuedNotice]:
     actors = {request.requester, *(each.author for each in request.comments)} - {entry.actor}
     told = sorted(user_id for kind, _, user_id in (each.partition(":") for each in actors) if kind == "user")
     subject, due_at = f"{entry.object}/{entry.number:020}", entry.at + COLLECTED_SECONDS
-    return _to_each(told, "comment", entry.entity_id, subject, {}, at=entry.at, due_at=due_at)
+    facts = {COMMENT: entry.detail.get(COMMENT, "")}
+    return _to_each(told, "comment", entry.entity_id, subject, facts, at=entry.at, due_at=due_at)
 
 
 def last_day_told(today: date) -> str:

@@ -186,7 +186,7 @@ def refused_share(sign_ins: int, refusals: int) -> str:
 
 def reasons_table(traffic: Traffic, *, most: int, with_remedy: bool = False) -> Table:
     """The refusals of a period by reason, the most frequent first."""
-    headings = (phrase("Reason"), *((phrase("What to do"),) if with_remedy else ()), phrase("Number"))
+    headings = (phrase("Reason"), *((phrase("What to do"),) if with_remedy else ()), phrase("Count"))
     rows: list[tuple[Value, ...]] = []
     for each in traffic.reasons[:most]:
         reason, remedy = describe_reason(each.reason)
