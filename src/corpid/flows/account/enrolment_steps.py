@@ -58,7 +58,7 @@ RESERVED_NAMES: Final = frozenset(
     您 无 人员 运营者 一名运营者 已移除的人员 目前没有人 登录服务本身 贵方系统使用自动配置令牌 已邀请 受邀 所有者 管理员 子管理员 副管理员 支持人员 审计员
     anda tiada tiadasesiapabuatmasaini orang pengendali seorangpengendali orangyangtelahdialihkeluar perkhidmatanlogmasukitusendiri
     dijemput pemilik pentadbir subpentadbir sokongan juruaudit sistemandadengantokenperuntukan
-    நீங்கள் இல்லை தற்போதுயாரும்இல்லை நபர் இயக்குநர் ஓர்இயக்குநர் இயக்குநர்கள் அகற்றப்பட்டஒருவர் உள்நுழைவுச்சேவையே
+    நீங்கள் இல்லை தற்போதுயாரும்இல்லை நபர் இயக்குநர் ஓர்இயக்குநர் இயக்குநர்கள் அகற்றப்பட்டஒருவர் நீக்கப்பட்டஒருவர் அகற்றப்பட்டநபர் நீக்கப்பட்டநபர் உள்நுழைவுச்சேவையே
     அழைக்கப்பட்டார் அழைக்கப்பட்டவர் உரிமையாளர் நிர்வாகி துணைநிர்வாகி உதவிப்பணியாளர் தணிக்கையாளர் ஒதுக்கீட்டுடோக்கனுடன்உங்கள்கணினிஅமைப்பு
     """.split()
 )
