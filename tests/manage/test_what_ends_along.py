@@ -21,7 +21,7 @@ from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from tests.manage.access_scene import checker, staffed
-from tests.manage.scene import ACME, in_portal, send
+from tests.manage.scene import ACME, go, in_portal, send
 from tests.manage.test_attacks_on_names import free, held
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, member, owner, provisioned, rename
@@ -199,3 +199,38 @@ async def test_the_history_of_an_organisation_says_that_a_member_s_account_was_r
     for action, record in (("membership.remove", f"id-cora/{ACME}"), ("assignment.remove", "/".join(ROLE.key))):
         [entry] = await made.audit(action)
         assert (entry.object, entry.entity_id) == (record, ACME)
+
+
+async def test_who_is_back_is_not_marked_by_the_request_to_end_the_membership_before(made: World) -> None:
+    """D55, D68."""
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
+    registry, operator = made.provider.registry, CommandLine(by="lee@node1", reason="left")
+    held = await registry.directory.find(Membership, "id-cora", ACME)
+    await requested(made, Change(held, None))
+    await write_changes(registry, operator, [Change(held, None)])
+    await write_changes(registry, operator, [Change(None, Membership(user_id="id-cora", entity_id=ACME))])
+    back = await registry.directory.find(Membership, "id-cora", ACME)
+    assert back is not None
+    browser = await in_portal(made, "access-review?begin=yes&access=none")
+    assert "Removal requested" not in browser.page.text
+    assert "End the membership" in browser.page.text
+    await go(made, browser, f"person/{back.membership_id}/end")
+    assert "already requested" not in browser.page.text
+
+
+async def test_a_role_that_was_changed_is_not_marked_by_the_request_to_remove_it_as_it_was(made: World) -> None:
+    """D55."""
+    await acme(made)
+    await made.write(ROLE)
+    await requested(made, Change(ROLE, None))
+    browser = await in_portal(made, "access")
+    assert "Removal requested" in browser.page.text
+    operator = CommandLine(by="lee@node1", reason="longer")
+    await write_changes(
+        made.provider.registry, operator, [Change(ROLE, replace(ROLE, end_date="2030-12-31"))]
+    )  # fmt: skip
+    for page_ in ("access", "access-review?begin=yes"):
+        await go(made, browser, page_)
+        assert "2030" in browser.page.text
+        assert "Removal requested" not in browser.page.text

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import Approvals
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 
@@ -176,6 +177,24 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     def expires_at(self) -> int:
         """When it ends without a decision, in epoch seconds."""
         return self.record.created_at + LIFETIME_SECONDS
+
+
+class RequestedRemovals:
+    """Records that requests would remove, as they were then.
+
+    Of another record of the same key nobody has asked the removal (D68).
+    """
+
+    def __init__(self, records: Iterable[KeyedRecord]) -> None:
+        self._records: Final = frozenset(map(_without_sending, records))
+
+    def __contains__(self, record: KeyedRecord) -> bool:
+        return _without_sending(record) in self._records
+
+
+def _without_sending(record: KeyedRecord) -> KeyedRecord:
+    """A record without what sending its invitation writes."""
+    return msgspec.structs.replace(record, invitation_sent_at=0) if isinstance(record, Membership) else record
 
 
 async def approve_request(
@@ -454,18 +473,15 @@ async def list_waiting_on_person(
     return list((await _show_page(registry, actor, page, now=now)).found) if page.found else []
 
 
-async def find_requested_removals(
-    registry: Registry, actor: EntityAdministrator, *, now: float
-) -> frozenset[tuple[type, tuple[str, ...]]]:
-    """Find the records whose removal waits for approval, by kind and key.
+async def find_requested_removals(registry: Registry, actor: EntityAdministrator, *, now: float) -> RequestedRemovals:
+    """Find the records whose removal waits for approval.
 
     Of the oldest requests that the actor may read. Raises StoreUnavailable. Source: D55
     """
     where = {"entity_id": actor.entity_id, "state": "pending"}
     waiting = await registry.directory.page(ChangeRequest, where, limit=_MOST_LOOKED_THROUGH)
     shown = (each for each in waiting if state_at(each, now) is ApprovalState.PENDING and _may_read(each, actor))
-    changes = (change for each in shown for change in each.changes if change.verb == "remove")
-    return frozenset((type(each.record), each.record.key) for each in changes)
+    return RequestedRemovals(change.record for each in shown for change in each.changes if change.verb == "remove")
 
 
 async def list_ended(

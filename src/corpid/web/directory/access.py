@@ -485,7 +485,7 @@ async def ask_removal(at: PortalContext) -> Check:
             phrase(
                 "{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name
             ),
-            ALREADY_REQUESTED if (type(role.row), role.row.key) in removed else None,
+            ALREADY_REQUESTED if role.row in removed else None,
         ),
         # A form that is sent is refused by the change itself.
         refused=None if at.form else await explain_refusal(at, person, role.service),

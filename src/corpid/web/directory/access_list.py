@@ -40,10 +40,11 @@ from corpid.web.pages.layout import ROW, Field, Link, counted_pager
 from corpid.web.sites import NAMES_CHANGED, FormResult, Section, SeeOther, await_found, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from starlette.responses import Response
 
+    from corpid.flows.directory.approvals import RequestedRemovals
     from corpid.flows.directory.lists import ListPage
     from corpid.flows.directory.role_assignment import EntityRole
     from corpid.web.pages.components import Part, Value
@@ -209,16 +210,13 @@ def _choice(at: PortalContext, role: EntityRole) -> Choice:
     return Choice(value=role.id, name=name, chosen=f"{SELECT}{role.id}" in at.form)
 
 
-def _row(at: PortalContext, role: EntityRole, removed: Collection[object]) -> tuple[Value, ...]:
-    """The cells of a role.
-
-    `removed` are the records whose removal waits for approval.
-    """
+def _row(at: PortalContext, role: EntityRole, removed: RequestedRemovals) -> tuple[Value, ...]:
+    """The cells of a role."""
     row, member = role.row, role.member
     person = at.link(f"{PERSON}/{member.membership.membership_id}", member.name)
     state = access_texts.state(row, at.context.day)
     until = last_day(row.end_date)
-    requested = (REMOVAL_REQUESTED,) if (type(row), row.key) in removed else ()
+    requested = (REMOVAL_REQUESTED,) if row in removed else ()
     return (
         person,
         role.service.name,
@@ -328,7 +326,7 @@ async def check_end(
     also after a request. Source: D81
     """
     removed = await find_requested_removals(at.registry, at.actor, now=at.context.now)
-    again = sum((type(each.row), each.row.key) in removed for each in roles)
+    again = sum(each.row in removed for each in roles)
     people, more = len({each.member.user.user_id for each in roles}), len(roles) - _SHOWN
     needs = any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
     parts: list[Part] = []

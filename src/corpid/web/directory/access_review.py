@@ -19,7 +19,7 @@ from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import Assignment, Membership, Service
+from corpid.rules.directory.records import Assignment, Service
 from corpid.texts import counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.access import FROM, REMOVE, this_member
@@ -45,11 +45,12 @@ from corpid.web.pages.layout import ROW, Link, NavigationLink, counted_pager
 from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import date
 
     from corpid.flows.directory.access_review import ReviewedPerson as Found
     from corpid.flows.directory.access_review import ReviewState
+    from corpid.flows.directory.approvals import RequestedRemovals
     from corpid.rules.directory.records import ThirdPartyAssignment
     from corpid.rules.directory.roles import RoleRecords
     from corpid.texts import Phrase
@@ -237,14 +238,11 @@ async def _rows(
     each: Found,
     roles: Sequence[RoleRecords],
     services: Mapping[str, str],
-    removed: Collection[object],
+    removed: RequestedRemovals,
 ) -> list[tuple[Value | Choice, ...]]:
-    """A person's rows: the first one chooses them.
-
-    `removed` are the records whose removal waits for approval.
-    """
+    """A person's rows: the first one chooses them."""
     membership, level = each.access.membership, each.access.administrator
-    ends = (Membership, membership.key) in removed
+    ends = membership in removed
     member = Member(membership=membership, user=each.user)
     name, own = member.name, each.user.user_id == at.actor.user_id
     page = f"{PERSON}/{membership.membership_id}"
@@ -283,7 +281,7 @@ async def _rows(
         changeable = (not own or why_not is None) and isinstance(row, Assignment)
         about = phrase("{names}", names=(name, name_role(role)))
         remove = at.link(f"{REMOVE}/{object_id(row.key)}", phrase("Remove"), about, **{FROM: _here(at)})
-        requested = REMOVAL_REQUESTED if (type(row), row.key) in removed else None
+        requested = REMOVAL_REQUESTED if row in removed else None
         access.append((cell, requested or (remove if changeable else None)))
     if not access:
         access.append((phrase("{name} has no access yet.", name=name), None))

@@ -589,7 +589,7 @@ async def ask_about(
     async def list_ending() -> tuple[Part, ...]:
         taken = await ending_sentences(at, found, ending) if ending and not refused else ()
         removed = await approvals.find_requested_removals(at.registry, at.actor, now=at.context.now)
-        asked = (type(found.membership), found.membership.key) in removed
+        asked = found.membership in removed
         return (
             *((phrase("This ends too:"), Items(taken)) if taken else ()),
             ALREADY_REQUESTED if asked else None,
