@@ -59,7 +59,7 @@ from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.columns import columns, select_columns, text_parameter
 from corpid.stores.sql.mappers import MEMBERSHIPS, Kinds, fold_user_name
-from corpid.stores.sql.tables import administrators, memberships, operators, users
+from corpid.stores.sql.tables import administrators, links, memberships, operators, users
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
@@ -385,6 +385,7 @@ class RecordWriter:
         self.sign_outs: Final = sign_outs
         self._namesakes: Final = database.prepare(_select_namesakes)
         self._account_named: Final = database.prepare(_select_account_named)
+        self._end_links: Final = database.prepare(_delete_links)
         self._memberships: Final = kinds[Membership].prepare(_select_same, ("user_id",))
         self._carried: Final = [(kind, kinds[kind].prepare(_select_same, _MEMBER)) for kind in CARRIED]
         self._consequences: Final[Mapping[type, Callable[[Any, Any, AuditEvent | None], Awaitable[None]]]] = {
@@ -422,6 +423,8 @@ class RecordWriter:
                     raise ChangedMeanwhile(_MEANWHILE)  # it would go with this one, and nobody decided so
         if change.event is not None and isinstance(was, User):
             await self._end_memberships(was, change.event)
+        if isinstance(change.record, Membership):
+            await self.database.run(self._end_links, key)
         if change.event is not None and isinstance(was, Membership):
             await self._end_access(was, change.event)
         await self.database.run(kind.delete, key)
@@ -590,6 +593,13 @@ def _lock_operators() -> sa.Select[Any]:
 
 def _select_able_operator() -> sa.Select[Any]:
     return sa.select(operators.c.user_id).join(users).where(_FULL_OPERATORS, users.c.enabled).limit(1)
+
+
+def _delete_links() -> sa.Delete:
+    """Links that an administrator of the entity asked for."""
+    return sa.delete(links).where(
+        links.c.user_id == text_parameter("user_id"), links.c.entity_id == text_parameter("entity_id")
+    )
 
 
 def _lock_owners() -> sa.Select[Any]:
