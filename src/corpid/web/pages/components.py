@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from markupsafe import Markup, escape
@@ -526,6 +527,8 @@ class Page(FormView, frozen=True, kw_only=True):
         return any(isinstance(each, Snippets) or (isinstance(each, Facts) and each.copies) for each in self.parts)
 
 
+_CONSTANTS: Final = 4096
+"""phrases without values of which the markup is kept, in each language"""
 _WITH_MARKUP: Final = frozenset({LinkedName, datetime, Phrase})
 """types of values that may need markup within a sentence"""
 
@@ -537,10 +540,13 @@ def sentence_renderer(
 
     Names that are links, and instants by `moment`, stay so within it; what is no phrase stays as it is.
     """
+    constant = lru_cache(_CONSTANTS)(lambda text: escape(say(text, None)))
 
     def said(text: Any) -> Any:  # noqa: ANN401
         if type(text) is not Phrase:
             return text
+        if not text.values:
+            return constant(text)
         if _WITH_MARKUP.isdisjoint(map(type, text.values.values())):
             return escape(say(text, None))
         inserted: list[Markup] = []
@@ -580,7 +586,7 @@ def value_renderer(
 
     def show_link(link: Link) -> Markup:
         about = say(link.about) if isinstance(link.about, Phrase) else link.about
-        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), _show_about(about))
+        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), about and _show_about(about))
 
     def show_cell(cell: Cell) -> Markup:
         notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in cell.notes)
