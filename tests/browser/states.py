@@ -298,13 +298,13 @@ _VIEWS: Final[dict[str, View]] = {
     **invitation_states.STATES,
     **component_states.STATES,
     **portal_states.STATES,
-    **access_states.STATES,
 }
 STATES: Final = Seeded(
     _VIEWS,
     (console_directory_states.VISITS, console_directory_states.walk),
     (console_states.VISITS, console_states.walk),
     (access_states.VISITS, access_states.walk),
+    (access_states.MINE, access_states.walk_own),
     (review_states.VISITS, review_states.walk),
     (people_states.VISITS, people_states.walk),
     (portal_home_states.VISITS, portal_home_states.walk),
@@ -314,6 +314,9 @@ STATES: Final = Seeded(
     (party_states.THIRD_PARTIES, party_states.walk_third_parties),
     (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
     (account_states.VISITS, account_states.walk),
+    (account_states.ASKED_AGAIN, account_states.walk_asked_again),
+    (enrolment_states.VISITS, enrolment_states.walk),
+    (invitation_states.VISITS, invitation_states.walk),
 )
 
 
