@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.account.enrolments import EnrolmentStopped, NotHere, OpenElsewhere
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.limits import MAILED_CODE_SECONDS
-from corpid.web.account.enrolment import gone_page, other_browser_page, stopped_page
+from corpid.web.account.enrolment import ENDINGS
 from corpid.web.account.links import former_link_page
 from tests.browser.seeded import Visit, send
 from tests.enrolment import newcomer
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 STATES: Final[Mapping[str, View]] = {
     "enrol-link-of-before": former_link_page("/enrol"),
-    "enrol-gone": gone_page(),
-    "enrol-other-browser": other_browser_page(),
-    "enrol-stopped": stopped_page(),
+    "enrol-gone": ENDINGS[NotHere][1],
+    "enrol-other-browser": ENDINGS[OpenElsewhere][1],
+    "enrol-stopped": ENDINGS[EnrolmentStopped][1],
 }
 LINK: Final[Mapping[str, Visit]] = {
     "enrol-code": Visit("enrol"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -90,7 +91,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.components import Part, Value
+    from corpid.web.pages.components import Value
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
 
@@ -451,7 +452,7 @@ def _prove_email(account: AccountContext, wanted: str) -> View:
         phrase("Confirm your new e-mail address"),
         phrase("We sent a 6-digit code to {address}.", address=BoldName(wanted)),
         Form(
-            parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code", value=""),),
+            parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code"),),
             button=phrase("Confirm"),
             decision="code",
         ),
@@ -713,84 +714,61 @@ def _request_line(account: AccountContext, own: OwnRequest) -> Line:
 
 async def show_access_request(account: AccountContext) -> View:
     """The form of a request, one step at a time."""
-    given = {**account.query, **account.form}
-    user_id, up = account.visit.user.user_id, account.link(ACCESS, _ACCESS)
+    given, user_id, chosen = {**account.query, **account.form}, account.visit.user.user_id, []
+    build = partial(account.build_page, _ASK, up=account.link(ACCESS, _ACCESS))
+    back, asked = Actions((account.link(ACCESS, phrase("Go back")),)), given.get(role_fields.CHECK)
     entities = await own_access.list_requestable_entities(account.context, user_id)
     if not entities:
-        return _nothing_to_ask(account, phrase("You do not belong to an organisation."))
+        return build(Paragraph(phrase("You do not belong to an organisation."), look="empty"), back)
     entity = entities[0] if len(entities) == 1 else _of_id(entities, given.get("entity", ""))
     if entity is None:
-        found = tuple((each.entity_id, each.name, each.entity_id) for each in entities)
-        wrong = phrase("Choose an organisation.") if given.get(role_fields.CHECK) == "entity" else None
-        return _choice(account, "entity", phrase("For which organisation?"), found, wrong)
-    kept, another = (("entity", entity.entity_id),), account.path(ASK) if len(entities) > 1 else ""
-    chosen = [_chosen(phrase("Organisation"), entity.name, another)]
+        options = tuple((each.entity_id, each.name, each.entity_id) for each in entities)
+        wrong = (("entity", phrase("Choose an organisation.")),) if asked == "entity" else ()
+        return build(_choice("entity", phrase("For which organisation?"), options), errors=wrong)
+    chosen.append(_chosen(phrase("Organisation"), entity.name, account.path(ASK) if len(entities) > 1 else ""))
     services = await _requestable_services(account, entity)
     if not services:
         nothing = phrase("There is no service that {entity} may use.", entity=entity.name)
-        return _nothing_to_ask(account, nothing, Facts(tuple(chosen)))
+        return build(Facts(tuple(chosen)), Paragraph(nothing, look="empty"), back)
+    kept = ("entity", entity.entity_id)
     service = next((each for each in services if each.service_id == given.get("service")), None)
     if service is None:
-        found = tuple((each.service_id, each.name, each.description) for each in services)
-        wrong = phrase("Choose a service.") if given.get(role_fields.CHECK) == "service" else None
-        return _choice(account, "service", phrase("Which service?"), found, wrong, Facts(tuple(chosen)), hidden=kept)
+        options = tuple((each.service_id, each.name, each.description) for each in services)
+        wrong = (("service", phrase("Choose a service.")),) if asked == "service" else ()
+        choice = _choice("service", phrase("Which service?"), options, kept)
+        return build(Facts(tuple(chosen)), choice, errors=wrong)
     chosen.append(_chosen(phrase("Service"), service.name, account.path(ASK, entity=entity.entity_id)))
-    reason = Field(
-        name="reason",
-        label=phrase("Why do you need it?"),
-        value=given.get("reason", ""),
-        most=MOST_REASON_CHARACTERS,
-    )
+    why, typed = phrase("Why do you need it?"), given.get("reason", "")
     nobody = phrase("Nobody else in your organisation can decide at present. Ask the operator of this service first.")
-    return account.build_page(
-        _ASK,
+    return build(
         Facts(tuple(chosen)),
         Paragraph(nobody, look="warning")
         if await own_access.has_no_approver(account.context, user_id, entity, service)
         else phrase("An administrator of your organisation decides."),
         Form(
-            parts=(*role_fields.build_fields(role_fields.read(given, service), account.context.day), reason),
-            hidden=(*kept, ("service", service.service_id)),
+            parts=(
+                *role_fields.build_fields(role_fields.read(given, service), account.context.day),
+                Field(name="reason", label=why, value=typed, most=MOST_REASON_CHARACTERS),
+            ),
+            hidden=(kept, ("service", service.service_id)),
             button=phrase("Send request"),
         ),
-        up=up,
     )
 
 
-def _chosen(name: Phrase, value: str, another: str = "") -> tuple[Phrase, Value]:
+def _chosen(name: Phrase, value: str, another: str) -> tuple[Phrase, Value]:
     if not another:
         return name, value
     return name, Cell(values=(value, Link(url=another, text=phrase("Choose another"), about=name)))
 
 
-def _nothing_to_ask(account: AccountContext, why: Phrase, *before: Part) -> View:
-    back = account.link(ACCESS, phrase("Go back"))
-    return account.build_page(
-        _ASK, *before, Paragraph(why, look="empty"), Actions((back,)), up=account.link(ACCESS, _ACCESS)
-    )
-
-
-def _choice(
-    account: AccountContext,
-    name: str,
-    legend: Phrase,
-    options: tuple[Option, ...],
-    wrong: Phrase | None,
-    *before: Part,
-    hidden: tuple[tuple[str, str], ...] = (),
-) -> View:
-    """A step of the request; what is chosen stands in the address."""
-    return account.build_page(
-        _ASK,
-        *before,
-        Form(
-            get=True,
-            hidden=(*hidden, (role_fields.CHECK, name)),
-            parts=(Radios(name=name, legend=legend, options=options),),
-            button=phrase("Continue"),
-        ),
-        up=account.link(ACCESS, _ACCESS),
-        errors=((name, wrong),) if wrong else (),
+def _choice(name: str, legend: Phrase, options: tuple[Option, ...], *kept: tuple[str, str]) -> Form:
+    """The form of a step; what is chosen stands in the address."""
+    return Form(
+        get=True,
+        hidden=(*kept, (role_fields.CHECK, name)),
+        parts=(Radios(name=name, legend=legend, options=options),),
+        button=phrase("Continue"),
     )
 
 

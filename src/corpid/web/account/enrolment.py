@@ -42,12 +42,17 @@ from corpid.web.pages.views import Problem, View, in_frame, second_factor_form
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.flows.account.enrolments import EnrolmentContext
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
     from corpid.web.pages.components import Part
+
+    Submit = Callable[..., Awaitable[Enrolment]]
 
 
 class TypeLinkCode(FormView, frozen=True, kw_only=True):
@@ -261,13 +266,8 @@ def show_ending(request: Request, web: WebContext, ending: NotHere | OpenElsewhe
     """
     if isinstance(ending, InvitationExpired):
         return page_response(request, web.renderer, expired_page(ending.entity.name), status=410)
-    view, status = {
-        NotHere: (gone_page, 404),
-        HelpLapsed: (lapsed_page, 410),
-        OpenElsewhere: (other_browser_page, 403),
-        EnrolmentStopped: (stopped_page, 403),
-    }[type(ending)]
-    return page_response(request, web.renderer, view(), status=status)
+    status, view = ENDINGS[type(ending)]
+    return page_response(request, web.renderer, view, status=status)
 
 
 # --- pages of steps
@@ -439,7 +439,7 @@ async def _mailed_code(at: _StepContext) -> View:
     page, way = enrolment_steps.mailed_code_request(at.context, at.loaded), at.path("way")
     heading, wanted = second_factor_form(page, way)
     hint = wanted.hint if page.under_way or page.more else _NO_MORE_CODES
-    code = Form(parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code", value=""),), button=_CONTINUE)
+    code = Form(parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code"),), button=_CONTINUE)
     send = Form(button=phrase("Send the code"), decision="email", action=way)
     return at.build_page(
         heading,
@@ -460,7 +460,7 @@ async def _prove_password(at: _StepContext) -> View:
     hint = phrase("Your current password.")
     fields = (
         Field(name="user_name", label=_USER_NAME, kind="own user name", value=at.loaded.user.user_name),
-        Field(name="password", label=phrase("Password"), hint=hint, kind="password", value=""),
+        Field(name="password", label=phrase("Password"), hint=hint, kind="password"),
     )
     return at.build_page(
         phrase("Enter your password"),
@@ -476,7 +476,7 @@ async def _prove_second_factor(at: _StepContext) -> View:
     passkey = _passkey(at, options, phrase("Use a passkey"), text, kind="get", alone=not takes_codes)
     hint = phrase("From your authenticator app, or one of your recovery codes.")
     code = Form(
-        parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="any code", value=""),),
+        parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="any code"),),
         button=_CONTINUE,
         secondary=passkey is not None,
     )
@@ -545,13 +545,10 @@ async def _finished(web: WebContext, context: RequestContext, loaded: EnrolmentC
 def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -> View:
     """The page after an answer to an invitation (D60)."""
     if done.outcome == "declined":
-        return Problem(
-            frame=BARE,
-            heading=phrase("You have declined"),
-            paragraphs=(
-                phrase("Nothing has changed for you. You can close this page."),
-                phrase("If you change your mind, ask {entity} to invite you again.", entity=done.entity),
-            ),
+        return _ending(
+            phrase("You have declined"),
+            phrase("Nothing has changed for you. You can close this page."),
+            phrase("If you change your mind, ask {entity} to invite you again.", entity=done.entity),
         )
     to_account = Link(
         url=base_path + ACCOUNT_PATH, text=phrase("Sign in to your account") if done.new else phrase("Your account")
@@ -580,79 +577,56 @@ def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -
     )
 
 
-def gone_page() -> View:
-    """The page of a link that is not valid (any more)."""
-    return Problem(
-        frame=Frame(),
-        heading=phrase("This link no longer works"),
-        paragraphs=(
+def expired_page(entity: str) -> View:
+    """The page of an invitation that was sent too long ago (D60)."""
+    again = phrase("Ask {entity} to send it again. The new e-mail has a new link.", entity=entity)
+    return _ending(phrase("This invitation has expired"), again)
+
+
+def _ending(heading: Phrase, *paragraphs: Phrase) -> Problem:
+    return Problem(frame=BARE, heading=heading, paragraphs=paragraphs)
+
+
+_NOT_HERE: Final = phrase("This link no longer works")
+ENDINGS: Final[Mapping[type[Exception], tuple[int, Problem]]] = {
+    NotHere: (
+        404,
+        _ending(
+            _NOT_HERE,
             phrase(
-                "A link works once, for a limited time, and ends when your sign-in is changed in another way. "
-                "Check that the address is complete."
+                "A link works once, for a limited time, and ends when your sign-in is changed in another way. Check that "
+                "the address is complete."
             ),
             phrase("If you have already used it, sign in as usual. If not, ask the person who sent it for a new one."),
         ),
-    )
-
-
-def lapsed_page() -> View:
-    """The page of an administrator's link that would be refused by now (D69)."""
-    return Problem(
-        frame=Frame(),
-        heading=phrase("This link no longer works"),
-        paragraphs=(
+    ),
+    HelpLapsed: (
+        410,
+        _ending(
+            _NOT_HERE,
             phrase("Your account, or your membership of the organisation, has changed since the link was sent."),
             phrase("Sign in as usual. If you cannot, ask the operator of this service for help."),
         ),
-    )
-
-
-def expired_page(entity: str) -> View:
-    """The page of an invitation that was sent too long ago (D60)."""
-    return Problem(
-        frame=Frame(),
-        heading=phrase("This invitation has expired"),
-        paragraphs=(phrase("Ask {entity} to send it again. The new e-mail has a new link.", entity=entity),),
-    )
-
-
-def other_browser_page() -> View:
-    """The page of an enrolment in another browser, or without cookies.
-
-    Source: D34
-    """
-    return Problem(
-        frame=Frame(),
-        heading=phrase("You started this in another browser"),
-        paragraphs=(
+    ),
+    OpenElsewhere: (
+        403,
+        _ending(
+            phrase("You started this in another browser"),
             phrase("Continue in the browser or app where you first opened the link. Nothing has changed yet."),
             phrase(
-                "If you have used only this browser, allow cookies for this site and open the link again. If "
-                "that does not help, ask for a new link."
+                "If you have used only this browser, allow cookies for this site and open the link again. If that does not "
+                "help, ask for a new link."
             ),
         ),
-    )
-
-
-def stopped_page() -> View:
-    """Too many wrong codes (D45)."""
-    return Problem(
-        frame=Frame(),
-        heading=phrase("We stopped this for your security"),
-        paragraphs=(
+    ),
+    EnrolmentStopped: (
+        403,
+        _ending(
+            phrase("We stopped this for your security"),
             phrase("The code was wrong too many times. Nothing has changed, and the link no longer works."),
             phrase("Ask the person who sent you this link for a new one."),
         ),
-    )
-
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
-    from corpid.flows.request_context import RequestContext
-
-    Submit = Callable[..., Awaitable[Enrolment]]
+    ),
+}
+"""status and page of a link that is not valid (any more), of one of an administrator that would be refused by now (D69),
+of an enrolment in another browser or without cookies (D34), and of one with too many wrong codes (D45)"""

@@ -267,7 +267,7 @@ def choose_password(user_name: str, *, secondary: bool = False) -> Form:
     return Form(
         parts=(
             Field(name="user_name", label=phrase("User name"), kind="own user name", value=user_name),
-            Field(name="password", label=phrase("New password"), hint=_RULES, kind="new password", value=""),
+            Field(name="password", label=phrase("New password"), hint=_RULES, kind="new password"),
         ),
         button=phrase("Use this password"),
         secondary=secondary,
@@ -308,7 +308,7 @@ def set_up_app(web: WebContext, user: User, secret: str, picture: str, *, second
     return (
         AppKey(picture=picture, link=otpauth_link(web, user, secret), secret=group_key(secret)),
         Form(
-            parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code", value=""),),
+            parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code"),),
             button=phrase("Continue"),
             secondary=secondary,
         ),
@@ -372,7 +372,7 @@ def keep_codes(codes: tuple[str, ...], *, replaces: bool) -> tuple[Part, ...]:
     They are readable for a minute (D73). No `codes`: they are no longer shown. `replaces` says whether the person has others, which end. Fields: kept,
     decision=OTHER_CODES.
     """
-    saved = Field(name="kept", label=phrase("I have saved these codes."), kind="flag", value="")
+    saved = Field(name="kept", label=phrase("I have saved these codes."), kind="flag")
     form = Form(
         parts=(saved,),
         button=phrase("Finish"),

@@ -635,7 +635,7 @@ def _forgotten_question(
     if kept is not None and kept.digest:
         frame = msgspec.structs.replace(frame, here=with_parameter(here))
     name = context.provider.policy.name
-    user_name = Field(name="user_name", label=phrase("User name"), kind="user name", value="")
+    user_name = Field(name="user_name", label=phrase("User name"), kind="user name")
     return Page(
         frame=frame,
         heading=phrase("Choose a new password"),

@@ -715,6 +715,7 @@ def value_renderer(
     by_type: dict[type, Callable[..., str]] = {
         **written,
         Phrase: say,
+        Markup: escape,
         LinkedName: _show_name,
         Label: show_label,
         Link: show_link,

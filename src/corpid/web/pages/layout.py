@@ -215,7 +215,7 @@ class Field(Component, frozen=True, kw_only=True):
     hint: Phrase | str | None = None
     kind: str = "text"
     """lines, flag, words, choices (several words, one a line), text, decimal, numeric, or one of INPUTS"""
-    value: str
+    value: str = ""
     words: tuple[tuple[str, Phrase | str | ViewPart], ...] = ()
     """the closed list of values, each with its text, or that of a checkbox with what a cell shows"""
     groups: tuple[tuple[Phrase, tuple[tuple[str, Phrase | str], ...]], ...] = ()
