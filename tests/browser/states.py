@@ -313,6 +313,7 @@ STATES: Final = Seeded(
     (party_states.OF_ONE_OWNER, party_states.walk_of_one_owner),
     (party_states.THIRD_PARTIES, party_states.walk_third_parties),
     (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
+    (developer_states.OF_CLIENT_PAGES, developer_states.walk_clients),
     (account_states.VISITS, account_states.walk),
     (account_states.ASKED_AGAIN, account_states.walk_asked_again),
     (enrolment_states.VISITS, enrolment_states.walk),
@@ -330,6 +331,6 @@ def _one_of_each() -> Iterator[str]:
         seen.add(sort)
 
 
-_FIRST: Final = frozenset(_one_of_each()).difference(developer_states.STATES)
+_FIRST: Final = frozenset(_one_of_each()).difference(developer_states.STATES, developer_states.OF_CLIENT_PAGES)
 FIRST_OR_FULL: Final = [name if name in _FIRST else pytest.param(name, marks=pytest.mark.full) for name in STATES]
 """states for a fixture: `make test` sees one of each page, and pages of developer mode are left to `make test-full`"""

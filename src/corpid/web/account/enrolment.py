@@ -441,12 +441,12 @@ async def _mailed_code(at: _StepContext) -> View:
     hint = wanted.hint if page.under_way or page.more else _NO_MORE_CODES
     code = Form(parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code"),), button=_CONTINUE)
     send = Form(button=phrase("Send the code"), decision="email", action=way)
-    return at.build_page(
-        heading,
-        "code",
-        *((code,) if wanted.label else (hint, send if wanted.send else None)),
-        Ways(buttons=(*wanted.ways, _APP_INSTEAD), action=way),
-    )
+    others = Ways(buttons=(*wanted.ways, _APP_INSTEAD), action=way)
+    if wanted.label:
+        return at.build_page(heading, "code", code, others)
+    # What was wrong with the code that was typed has no field any more.
+    errors = tuple(("", text) for _, text in at.errors)
+    return at._replace(errors=errors).build_page(heading, "code", hint, send if wanted.send else None, others)
 
 
 async def _codes(at: _StepContext) -> View:
