@@ -79,6 +79,9 @@ FURTHER: Final[Mapping[str, Visit]] = {
     "account-codes-hidden": Visit("codes"),
     "account-email-waiting": Visit("email"),
     "link-undo-email": Visit("link"),
+    "sign-out": Visit("sign-out"),
+    "signed-out": Visit("sign-out", {}),
+    "home": Visit("home"),
 }
 ASKED_AGAIN: Final[Mapping[str, Visit]] = {"account-sharing-asked-again": Visit("sharing")}
 VISITS: Final = {**ALONE, **FURTHER, **WITH_PASSKEYS, **LAST_VISITS}
@@ -133,6 +136,12 @@ async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
         for number in range(PASSKEYS_PER_PERSON - 2):
             await add(f"Key {number}")
         await look(LAST_VISITS)
+        await browser.open(f"{made.base}/sign-out")
+        recorder.keep("sign-out")
+        await browser.fill_and_submit("form_token")
+        recorder.keep("signed-out")
+        await browser.open(made.base)
+        recorder.keep("home")
 
 
 async def walk_asked_again(visits: Mapping[str, Visit], recorder: Recorder) -> None:

@@ -251,8 +251,11 @@ _VIEWS: Final[dict[str, View]] = {
         action="/callback",
         fields=(("code", "c0de"), ("state", "s")),
     ),
-    "arrive": views.Arrive(
-        frame=Frame(client_name="Harbour Board", under_way=True), action="/sign-in/x/arrive", fields=(("arrive", "x"),)
+    "arrive": views.FormPost(
+        heading=views.ONE_MOMENT,
+        frame=Frame(client_name="Harbour Board", under_way=True),
+        action="/sign-in/x/arrive",
+        fields=(("arrive", "x"),),
     ),
     "wait": views.Wait(frame=structs.replace(GONE, entity=CHOICES[0].name, under_way=True), url="/wait"),
     "expired": EXPIRED,
@@ -287,11 +290,6 @@ _VIEWS: Final[dict[str, View]] = {
     "claimed-elsewhere": endpoints.ending_page(SignInEnd.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
     "too-many": CROWD,
-    "sign-out": views.SignOut(
-        frame=Frame(form_token="t0ken"), action="/sign-out", people=("Tan Wei Ling",), stay="/account"
-    ),
-    "signed-out": views.SignedOut(),
-    "home": views.Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
     **developer_states.STATES,
     **enrolment_states.STATES,
     **account_states.STATES,
