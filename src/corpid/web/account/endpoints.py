@@ -212,7 +212,7 @@ def _browser_line(account: AccountContext, browser: SignedInBrowser) -> Line:
     sign_out = Ways(
         buttons=(("", phrase("Sign out there")),),
         hidden=(("browser", browser.name),),
-        about=phrase("{first} · {rest}", first=name, rest=account.moment(browser.seen_at)),
+        about=phrase("{first} · {rest}", first=name, rest=account.moment(browser.seen_at).date()),
     )
     rename = phrase("Change its name") if browser.given_name else phrase("Give it a name")
     return Line(
