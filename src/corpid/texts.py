@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from functools import cache
 from types import MappingProxyType
 from typing import Final, Self, TypeAlias
 from zoneinfo import ZoneInfo
@@ -35,8 +36,9 @@ class Phrase(str):
     def __new__(cls, message: str, many: str, values: Mapping[str, object]) -> Self:
         """The English text, with its parts."""
         wording = many if many and values["count"] != 1 else message
-        shown = {name: _in_english(value) for name, value in values.items()}
-        made = super().__new__(cls, fill_wording(wording, shown) if values else wording)
+        if values:
+            wording = fill_wording(wording, {name: _in_english(value) for name, value in values.items()})
+        made = super().__new__(cls, wording)
         made.message = message
         made.many = many
         made.values = MappingProxyType(values)
@@ -79,7 +81,12 @@ def phrase(message: str, /, **values: object) -> Phrase:
 
     A value is a name, rendered as it is, a tuple of names, a whole number, a time, a day, or another phrase.
     """
-    return Phrase(message, "", values)
+    return Phrase(message, "", values) if values else _constant(message)
+
+
+@cache
+def _constant(message: str) -> Phrase:
+    return Phrase(message, "", {})
 
 
 def counted(count: int, one: str, many: str, /, **values: object) -> Phrase:

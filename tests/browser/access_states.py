@@ -2,156 +2,48 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import structs
-from msgspec.structs import replace
-
-from corpid.rules.directory import access_texts
-from corpid.rules.directory.records import Administrator, Assignment, Service
-from corpid.rules.directory.role_forms import RoleForm, ValuesInUse
-from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
-from corpid.texts import phrase
-from corpid.web.account.endpoints import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
+from corpid.flows.directory import approvals
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership
+from corpid.rules.directory.values import Parameter
 from corpid.web.pages import role_fields
-from corpid.web.pages.layout import Frame, Link
+from tests.account.scene import account, at_account
+from tests.account.test_own_access import YEAR, asked, managed, nadia
 from tests.browser.seeded import Visit
 from tests.manage.access_scene import HARBOUR as PERMITS
-from tests.manage.access_scene import checker, demand, employed, identifier, staffed
+from tests.manage.access_scene import checker, demand, employed, identifier, requests, staffed
 from tests.manage.scene import ACME, in_portal, portal
-from tests.sign_in.world import world
+from tests.sign_in.world import entity, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
     from tests.browser.seeded import Recorder
 
-TODAY: Final = date(2026, 11, 23)
-HARBOUR: Final = Service(
-    service_id="HARBOUR-PERMIT",
-    name="Harbour permits",
-    description="Permits for vessels to berth, load and leave.",
-    roles=("Applicant", "Checker", "Approver"),
-    role_descriptions=(
-        RoleDescription(name="Applicant", description="Writes applications and sends them for checking."),
-        RoleDescription(name="Checker", description="Checks applications and sends them back or on for approval."),
-        RoleDescription(
-            name="Approver", description="Approves applications, after which the organisation is bound by them."
-        ),
+MINE: Final[Mapping[str, Visit]] = {
+    "account-access-ask-entity": Visit("access/ask"),
+    "account-access-ask-service": Visit(f"access/ask?entity={ACME}"),
+    "account-access-ask": Visit(
+        f"access/ask?entity={ACME}&service=HARBOUR", {"role": "Checker", "start": "today", "end": "date", YEAR: "soon"}
     ),
-    parameters=(
-        ParameterDefinition(name="Permit Year", kind="year", mandatory=True),
-        ParameterDefinition(name="Berth"),
+    "account-access": Visit(
+        f"access/ask?entity={ACME}&service=HARBOUR",
+        {
+            "role": "Checker",
+            "start": "today",
+            "end": "year-end",
+            YEAR: "2027",
+            "reason": "I check permits from December on",
+        },
     ),
-    sub_entity="optional",
-)
-ENTITY: Final = "Harbour Logistics Pte. Ltd."
-ROW: Final = Assignment(
-    user_id="u", entity_id="E1001", service_id="HARBOUR-PERMIT", role="Approver", start_date="2026-11-23",
-    end_date="2027-12-31", sub_entity="Jurong", parameters=(Parameter(name="Permit Year", value="2026"),),
-)  # fmt: skip
-SENTENCE: Final = access_texts.sentence("Marcus Lee", ROW, HARBOUR, ENTITY, TODAY)
-WAS: Final = access_texts.sentence(
-    "Marcus Lee", Assignment(user_id="u", entity_id="E1001", service_id="H", role="Checker"), HARBOUR, ENTITY, TODAY
-)
-DETAILS: Final = access_texts.details(ROW)
-UP: Final = Link(url="/manage/person/1", text=phrase("Marcus Lee"))
-FORM: Final = RoleForm(service=HARBOUR, role="Checker", parameters={"Permit Year": "soon"}, end="date")
-FIELDS: Final = role_fields.build_fields(
-    FORM, TODAY, used=ValuesInUse(sub_entities=("Jurong", "Tuas"), parameters={"Permit Year": ("2026",)})
-)
-WRONG: Final = (
-    (role_fields.value_field(HARBOUR, "Permit Year"), phrase("Enter a year of four digits, such as 2026.")),
-    ("end_date", phrase("Enter a date that exists.")),
-)
-SERVICE: Final = (phrase("Service"), "Harbour permits", "/manage/access/new?person=1")
-ACCOUNT: Final = Frame(form_token="t0ken", here="/account/access", up=Link(url="/account", text=phrase("Your account")))
-MINE: Final = OwnAccess(
-    frame=ACCOUNT,
-    action="/account/access",
-    organisations=(
-        Organisation(
-            name=ENTITY,
-            level=phrase("You are an administrator: you decide who may act for this organisation."),
-            suspended=False,
-            roles=(
-                RoleLine(
-                    sentence=access_texts.own_sentence(ROW, HARBOUR, ENTITY, TODAY),
-                    state=None,
-                    details=DETAILS,
-                    given=phrase("Given by {name}", name="Nadia Rahman"),
-                ),
-                RoleLine(
-                    sentence=access_texts.own_sentence(
-                        Assignment(
-                            user_id="u", entity_id="E", service_id="H", role="Checker", end_date="2025-12-31"
-                        ),
-                        HARBOUR, ENTITY, TODAY,
-                    ),
-                    state=phrase("Ended"),
-                    details=(),
-                    given=phrase("Given by the operator of this service"),
-                ),
-            ),
-            ask="/account/access/ask?entity=E1001",
-        ),
-        Organisation(name="Saltwater Foods Pte. Ltd.", level=None, suspended=True, roles=(), ask=""),
-    ),
-    requests=(
-        RequestLine(
-            id="1",
-            sentence=access_texts.asked_sentence(ROW, HARBOUR, ENTITY, TODAY),
-            details=DETAILS,
-            state=phrase("Waiting for an administrator"),
-            waits=True,
-            since=datetime(2026, 11, 23, 9, 0, tzinfo=UTC),
-            reason="I approve permits from December on",
-            answer="",
-        ),
-        RequestLine(
-            id="2",
-            sentence=access_texts.asked_sentence(ROW, HARBOUR, ENTITY, TODAY),
-            details=(),
-            state=phrase("Declined"),
-            waits=False,
-            since=datetime(2026, 10, 1, 9, 0, tzinfo=UTC),
-            reason="I need it",
-            answer="Nadia does this already",
-        ),
-    ),
-    sharing=Link(url="/account/sharing", text=phrase("Services that receive your details")),
-)  # fmt: skip
-ASK: Final = AskForAccess(
-    frame=structs.replace(ACCOUNT, up=Link(url="/account/access", text=phrase("Your access"))),
-    action="/account/access/ask",
-    back="/account/access",
-)
-SERVICES: Final = (
-    ("H", "Harbour permits", "Permits for vessels to berth, load and leave."),
-    ("N", "Notices to organisations", "Letters from public bodies to the organisation."),
-)
-
-STATES: Final[Mapping[str, View]] = {
-    "account-access": MINE,
-    "account-access-many": replace(MINE, folded=True, organisations=MINE.organisations * 5),
-    "account-access-none": replace(MINE, organisations=(), requests=()),
-    "account-access-ask-service": replace(ASK, chosen=((phrase("Organisation"), ENTITY, ""),), services=SERVICES),
-    "account-access-ask": replace(
-        ASK,
-        chosen=((phrase("Organisation"), ENTITY, ""), SERVICE),
-        fields=FIELDS,
-        errors=(*WRONG, ("reason", phrase("Say why you need it."))),
-    ),
-    "account-access-ask-nobody": replace(
-        ASK,
-        undecided=True,
-        chosen=((phrase("Organisation"), ENTITY, ""), SERVICE),
-        fields=FIELDS,
-        errors=(*WRONG, ("reason", phrase("Say why you need it."))),
-    ),
+    "account-access-ask-nobody": Visit(f"access/ask?entity={ACME}&service=HARBOUR"),
+    "account-access-many": Visit("access"),
+    "account-access-none": Visit("access"),
 }
+"""The reader's own access; the last ones with many organisations, and with none."""
 
 _BERTH: Final = role_fields.value_field(PERMITS, "Berth")
 _GIVEN: Final = "access/new?person=m-marcus"
@@ -211,3 +103,38 @@ async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
             if name == "portal-access-refused":
                 await demand(made, "roles")
             await recorder.visit(name, visit, browser, portal(made, visit.page))
+
+
+async def walk_own(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """Open each page as somebody with roles, to whom a request was declined."""
+    async with world() as made:
+        await managed(made)
+        ended = checker("alice", role="Approver", end_date="2025-12-31")
+        mine = Assignment(user_id="id-alice", entity_id=ACME, service_id="NOTICES", end_date="2099-12-31")
+        given = AuditEvent(actor="user:id-nadia", action=AuditAction.ASSIGNMENT_ADD, object="x", entity_id=ACME)
+        await made.provider.registry.directory.write([Change(None, mine, given)])
+        await made.write(ended)
+        browser = await asked(made)
+        [request] = await requests(made)
+        await approvals.decline_request(
+            made.provider.registry,
+            request.request_id,
+            actor=await nadia(made),
+            reason="Nadia does this",
+            now=made.clock(),
+        )
+        nobody = Administrator(user_id="id-nadia", entity_id=ACME, level="sub_administrator", services=("NOTICES",))
+        many = [entity(f"20000001{number}A", f"Saltwater Foods {number} Pte. Ltd.") for number in range(5)]
+        before: Mapping[str, list[Any]] = {
+            "account-access-ask-nobody": [nobody],
+            "account-access-many": [
+                *many, *(Membership(user_id="id-alice", entity_id=each.entity_id, enabled=each is not many[0]) for each in many),
+            ],
+        }  # fmt: skip
+        for name, visit in visits.items():
+            made.clock.pass_(1)
+            await made.write(*before.get(name, ()))
+            if name == "account-access-none":
+                await made.person("bob")
+                browser = await at_account(made, who="bob")
+            await recorder.visit(name, visit, browser, account(made, visit.page))

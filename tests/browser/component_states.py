@@ -16,6 +16,8 @@ from corpid.web.pages.components import (
     Actions,
     Alert,
     Alerts,
+    AppKey,
+    BoldName,
     Cell,
     Chart,
     Checkboxes,
@@ -27,18 +29,24 @@ from corpid.web.pages.components import (
     English,
     Facts,
     Filters,
+    Foreign,
     Form,
     Group,
     Heading,
     Items,
     Label,
     LetterHead,
+    Line,
+    Lines,
     LinkList,
+    Links,
     Page,
     Paragraph,
     Part,
+    PasskeyForm,
     Progress,
     Radios,
+    RecoveryCodes,
     RoleChoice,
     RoleGroup,
     Selection,
@@ -50,9 +58,11 @@ from corpid.web.pages.components import (
     Tiles,
     Timeline,
     TimelineEntry,
+    TitledGroup,
+    Ways,
     table,
 )
-from corpid.web.pages.layout import ButtonForm, Field, Link, NavigationLink, Pager
+from corpid.web.pages.layout import ButtonForm, Field, Frame, Link, NavigationLink, Pager
 from corpid.web.pages.snippets import Snippet
 from tests.browser.portal_states import framed
 
@@ -387,6 +397,70 @@ FORM: Final = Page(
 )  # fmt: skip
 
 
+_ABOUT: Final = phrase("with {client}, for {entity}", client="Harbour Permits", entity="Acme")
+OWN: Final = Page(
+    frame=Frame(form_token="t0ken", up=Link(url="/account", text=phrase("Your account"))),
+    action="/account",
+    heading=phrase("Your account"),
+    parts=(
+        phrase("E-mails to you go to {address}.", address=BoldName("wei.ling@harbour.example")),
+        Lines(
+            (
+                Line(
+                    title="Work laptop",
+                    notes=(
+                        "Firefox on Linux", Label(phrase("Not in effect"), "warning"),
+                        phrase("Last used {moment}", moment=NOW),
+                    ),
+                    parts=(
+                        Ways(buttons=(("", phrase("Sign out there")),), hidden=(("browser", "1"),), about="Work laptop"),
+                        Disclosure(
+                            summary=phrase("What is shared"), about=_ABOUT, parts=(Items((phrase("Your name"),)),)
+                        ),
+                        Link(url="/account/browser/1", text=phrase("Change its name"), about="Work laptop"),
+                    ),
+                ),
+                Line(title=LONG, notes=(phrase("This browser"),)),
+            )
+        ),
+        *(
+            TitledGroup(
+                heading=name, state=Label(phrase("Suspended"), "warning"), folded=folded,
+                note=counted(1, "{count} role", "{count} roles"), parts=(phrase("You have no role here yet."),),
+            )
+            for name, folded in (("Harbour Works Pte. Ltd.", True), (LONG, True), ("Acme Pte. Ltd.", False))
+        ),
+        PasskeyForm(
+            action="/passkey", options="{}", kind="create", label=phrase("Set up a passkey"), other="after",
+            text=phrase("With a passkey you sign in with your fingerprint, your face or your device's PIN."),
+        ),
+        AppKey(picture="/qr.svg", link="otpauth://totp/CorpID:wei.ling", secret="JBSW Y3DP EHPK 3PXP"),
+        RecoveryCodes(codes=("kyh7-n2ft-qwe3-x4sd", "2yh7-n2ft-qwe3-x4se")),
+        Form(
+            parts=(
+                Field(name="user_name", label=phrase("User name"), kind="own user name", value="wei.ling"),
+                Field(name="password", label=phrase("New password"), kind="new password", value=""),
+                Field(name="code", label=phrase("Code"), kind="code", value=""),
+                Field(name="kept", label=phrase("I have saved these codes."), kind="flag", value=""),
+                Radios(
+                    name="language", legend=phrase("Your language"), value="ms",
+                    options=(("en", Foreign("English", "en", "ltr"), None), ("ms", Foreign("Bahasa Melayu", "ms", "ltr"), None)),
+                ),
+            ),
+            button=phrase("Accept"), secondary=True, decision="accept", other=("decline", phrase("Decline")),
+            more=(("other", phrase("Use another account")),),
+        ),
+        Disclosure(
+            summary=phrase("I cannot sign in at all"), look="help",
+            parts=(phrase("Choose one of the options."),),
+        ),
+        Links((Link(url="/later", text=phrase("Later ones")), Link(url="/earlier", text=phrase("Earlier ones")))),
+    ),
+    errors=(("code", phrase("Enter 6 digits.")), ("kept", phrase("Save your codes first, then tick the box."))),
+)  # fmt: skip
+"""components of pages of one person, which are narrow"""
+
+
 def _page_of(asked: Check) -> Page:
     return Page(frame=framed("people", up=asked.up or _UP), heading=asked.heading, parts=asked.show())
 
@@ -394,6 +468,7 @@ def _page_of(asked: Check) -> Page:
 STATES: Final[Mapping[str, View]] = {
     "components": GALLERY,
     "components-form": FORM,
+    "components-own": OWN,
     "components-check": _page_of(REMOVAL),
     "components-check-approval": _page_of(APPROVED),
     "components-check-refused": _page_of(REFUSED),

@@ -12,36 +12,31 @@ from msgspec.structs import replace
 from corpid.rules.directory.records import Service
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.errors import Explanation
-from corpid.rules.oauth.generations import CURRENT
-from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 from corpid.web.pages.client_fields import PRIVATE_KEY, choices_of, fields_of, new_values
 from corpid.web.pages.layout import Frame, Link
-from corpid.web.pages.snippets import snippets
 from corpid_dev.flows import inspection
 from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
 from corpid_dev.flows.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
 from corpid_dev.relying_party.jwt import base64url
 from corpid_dev.web import index, traffic
-from corpid_dev.web.clients import REGISTERED as CLIENT_SAVED
-from corpid_dev.web.clients import (
-    ClientLine,
-    DeveloperClient,
-    DeveloperClientForm,
-    DeveloperClients,
-    RemoveClient,
-)
+from corpid_dev.web.clients import HEADING, DeveloperClientForm
 from corpid_dev.web.documents import build_page
 from corpid_dev.web.mode import TITLE
 from corpid_dev.web.orders import OrderRow, OrdersPage
 from corpid_dev.web.pages import AnybodyPage, PersonFields
 from corpid_dev.web.readiness import ReadinessPage
 from corpid_dev.web.readiness import RunFields as AskedFor
+from tests.browser.seeded import Visit
+from tests.developer.scene import developer
+from tests.developer.test_clients import SHOP, sent
+from tests.sign_in.world import world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.web.pages.views import View
+    from tests.browser.seeded import Recorder
 
 EMPTY: Final = AnybodyPage(
     frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/sign-in/1", text=phrase("Back to the sign-in"))),
@@ -57,22 +52,10 @@ ANN: Final = PersonFields(
 )
 
 LONG: Final = "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesellschaft"
-REGISTERED: Final = Client(
-    client_id="my-rp",
-    name="My application",
-    redirect_uris=("http://127.0.0.1:8410/callback", f"https://rp.example/{'a' * 90}"),
-    scopes=("openid", "authinfo", "user.name"),
-    services=("HARBOUR-PERMIT", "FOOD-LICENCE"),
-    jwks_uri="https://rp.example/jwks",
-)
 CHOICES: Final = choices_of(
     PLAIN_RULES, [Service(service_id=each, name=each.capitalize()) for each in ("HARBOUR-PERMIT", "TAX-FILING")]
 )
-OF_CLIENTS: Final = Frame(under_way=True, up=Link(url="/developer/clients", text=DeveloperClients.heading))
-LISTED: Final = (
-    ClientLine(url="/1", client_id="demo-rp", name="Demo RP", generations=("current",), own=True),
-    ClientLine(url="/2", client_id="my-rp", name=LONG, generations=("legacy", "current"), own=False),
-)
+OF_CLIENTS: Final = Frame(under_way=True, up=Link(url="/developer/clients", text=HEADING))
 NEW: Final = DeveloperClientForm(
     frame=structs.replace(OF_CLIENTS, form_token="t0ken"),
     action="/developer/clients/new",
@@ -100,21 +83,6 @@ WRONG_FORM: Final = replace(
         ("jwks", PRIVATE_KEY),
     ),
 )
-ONE: Final = DeveloperClient(
-    frame=OF_CLIENTS,
-    heading=phrase("Client {name}", name="My application"),
-    client_id="my-rp",
-    redirect_uris=REGISTERED.redirect_uris,
-    scopes=REGISTERED.scopes,
-    services=REGISTERED.services,
-    generations=("current",),
-    advice=("jwks_uri: no key set was fetched: no connection to 127.0.0.1: connection refused.",),
-    snippets=snippets(REGISTERED, "http://localhost:8400", CURRENT),
-    saved=CLIENT_SAVED,
-    edit="/edit",
-    remove="/remove",
-)
-
 ISSUER: Final = "http://localhost:8400"
 AT: Final = 1_795_000_000.0
 
@@ -279,18 +247,8 @@ STATES: Final[Mapping[str, View]] = {
         EMPTY, typed=PersonFields(json='{\n  "entity": "209900042K"\n}'), made="Anybody 1A2B", link="/x"
     ),
     "developer-index": index.view("", "http://localhost:8400"),
-    "developer-clients": DeveloperClients(frame=OF_CLIENTS, clients=LISTED, register="/new"),
-    "developer-clients-removed": DeveloperClients(frame=OF_CLIENTS, clients=LISTED[:1], register="/new", removed=True),
     "developer-client-form": NEW,
     "developer-client-checked": WRONG_FORM,
-    "developer-client": ONE,
-    "developer-client-own": replace(ONE, snippets=(), advice=(), saved=None, edit="", remove=""),
-    "developer-client-remove": RemoveClient(
-        frame=structs.replace(OF_CLIENTS, form_token="t0ken"),
-        action="/developer/clients/remove/my-rp",
-        heading=phrase("Remove {name}?", name="My application"),
-        back="/developer/clients/client/my-rp",
-    ),
     "sandbox": SANDBOX,
     "sandbox-orders": replace(SANDBOX, rows=ORDERS, saved=phrase("In force: {name}.", name="callback")),
     "sandbox-refused": replace(
@@ -301,3 +259,21 @@ STATES: Final[Mapping[str, View]] = {
         errors=(("token-claim", phrase("This cannot be used: {problem}", problem="claim is missing")),),
     ),
 }
+
+OF_CLIENT_PAGES: Final[Mapping[str, Visit]] = {
+    "developer-clients": Visit("clients"),
+    "developer-client-own": Visit("clients/client/rp1"),
+    "developer-client": Visit("clients/client/my-rp?saved=1"),
+    "developer-client-remove": Visit("clients/remove/my-rp"),
+    "developer-clients-removed": Visit("clients/remove/my-rp", {}),
+}
+
+
+async def walk_clients(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """Open the pages of the demo's own client, and of one that is registered and removed."""
+    async with world(developer=developer(own_clients={"rp1"})) as made:
+        members = {**SHOP, "client_id": "my-rp", "name": f"My {LONG}"}
+        assert (await sent(made, members)).status_code < 300
+        browser = await made.browser()
+        for name, visit in visits.items():
+            await recorder.visit(name, visit, browser, f"{made.base}/developer/{visit.page}")

@@ -36,6 +36,8 @@ KEY: Final = re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])")
 ADDRESS: Final = re.compile(r"^ *- /url: .*\n", re.MULTILINE)
 REFERENCES: Final = re.compile(r"\b6b49[0-9a-f]{12}\b")
 """of requests to a seeded provider, whose last digits differ from run to run"""
+SECRETS: Final = re.compile(r"\b[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b|\b[A-Z2-7]{4}(?: [A-Z2-7]{4}){7}\b")
+"""recovery codes, and the key of an app"""
 CHILDLESS: Final = re.compile(r"^( *)(- .*):\n(?!\1  )", re.MULTILINE)
 """a line that promises lines below it, where none are left"""
 
@@ -73,7 +75,9 @@ def nodes(page: Page) -> list[Node]:
 def tree(page: Page) -> str:
     """The page's roles, names, states and order, without addresses and references."""
     written = page.locator("body").aria_snapshot() + "\n"
-    return REFERENCES.sub("REFERENCE", KEY.sub("KEY", CHILDLESS.sub(r"\1\2\n", ADDRESS.sub("", written))))
+    return REFERENCES.sub(
+        "REFERENCE", KEY.sub("KEY", SECRETS.sub("SECRET", CHILDLESS.sub(r"\1\2\n", ADDRESS.sub("", written))))
+    )
 
 
 def opened(beholder: Beholder, state: str) -> Page:

@@ -33,6 +33,14 @@ class Visit(msgspec.Struct, frozen=True):
     """what is typed into the form with `form_token` of each page that follows"""
 
 
+async def send(browser: Browser, visit: Visit) -> None:
+    """Send the forms of a visit, if it has some, on the page that is shown."""
+    forms = [] if visit.form is None else [(visit.of, visit.form), *(("form_token", each) for each in visit.then)]
+    for of, form in forms:
+        fields = {field: value for field, value in form.items() if field}
+        await browser.fill_and_submit(of, button=form.get(""), **fields)
+
+
 class Recorder:
     """The views that the provider of this process renders."""
 
@@ -57,11 +65,13 @@ class Recorder:
         """Open the page, send its form, and keep the view that is shown then."""
         self._last = None
         await browser.open(address, site="same-origin")
-        forms = [] if visit.form is None else [(visit.of, visit.form), *(("form_token", each) for each in visit.then)]
-        for of, form in forms:
-            fields = {field: value for field, value in form.items() if field}
-            await browser.fill_and_submit(of, button=form.get(""), **fields)
+        await send(browser, visit)
         assert self._last is not None, f"{name}: {browser.response}"
+        self.keep(name)
+
+    def keep(self, name: str) -> None:
+        """Keep the view that was rendered last."""
+        assert self._last is not None, name
         self.views[name] = self._last
 
 

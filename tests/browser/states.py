@@ -251,8 +251,11 @@ _VIEWS: Final[dict[str, View]] = {
         action="/callback",
         fields=(("code", "c0de"), ("state", "s")),
     ),
-    "arrive": views.Arrive(
-        frame=Frame(client_name="Harbour Board", under_way=True), action="/sign-in/x/arrive", fields=(("arrive", "x"),)
+    "arrive": views.FormPost(
+        heading=views.ONE_MOMENT,
+        frame=Frame(client_name="Harbour Board", under_way=True),
+        action="/sign-in/x/arrive",
+        fields=(("arrive", "x"),),
     ),
     "wait": views.Wait(frame=structs.replace(GONE, entity=CHOICES[0].name, under_way=True), url="/wait"),
     "expired": EXPIRED,
@@ -287,24 +290,19 @@ _VIEWS: Final[dict[str, View]] = {
     "claimed-elsewhere": endpoints.ending_page(SignInEnd.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
     "too-many": CROWD,
-    "sign-out": views.SignOut(
-        frame=Frame(form_token="t0ken"), action="/sign-out", people=("Tan Wei Ling",), stay="/account"
-    ),
-    "signed-out": views.SignedOut(),
-    "home": views.Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
     **developer_states.STATES,
     **enrolment_states.STATES,
     **account_states.STATES,
     **invitation_states.STATES,
     **component_states.STATES,
     **portal_states.STATES,
-    **access_states.STATES,
 }
 STATES: Final = Seeded(
     _VIEWS,
     (console_directory_states.VISITS, console_directory_states.walk),
     (console_states.VISITS, console_states.walk),
     (access_states.VISITS, access_states.walk),
+    (access_states.MINE, access_states.walk_own),
     (review_states.VISITS, review_states.walk),
     (people_states.VISITS, people_states.walk),
     (portal_home_states.VISITS, portal_home_states.walk),
@@ -313,7 +311,11 @@ STATES: Final = Seeded(
     (party_states.OF_ONE_OWNER, party_states.walk_of_one_owner),
     (party_states.THIRD_PARTIES, party_states.walk_third_parties),
     (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
+    (developer_states.OF_CLIENT_PAGES, developer_states.walk_clients),
     (account_states.VISITS, account_states.walk),
+    (account_states.ASKED_AGAIN, account_states.walk_asked_again),
+    (enrolment_states.VISITS, enrolment_states.walk),
+    (invitation_states.VISITS, invitation_states.walk),
 )
 
 
@@ -327,6 +329,6 @@ def _one_of_each() -> Iterator[str]:
         seen.add(sort)
 
 
-_FIRST: Final = frozenset(_one_of_each()).difference(developer_states.STATES)
+_FIRST: Final = frozenset(_one_of_each()).difference(developer_states.STATES, developer_states.OF_CLIENT_PAGES)
 FIRST_OR_FULL: Final = [name if name in _FIRST else pytest.param(name, marks=pytest.mark.full) for name in STATES]
 """states for a fixture: `make test` sees one of each page, and pages of developer mode are left to `make test-full`"""

@@ -72,7 +72,7 @@ def test_a_page_of_the_account_is_given_more_time_without_losing_what_is_on_it(v
     page.clock.install()
     page.reload()
     codes = page.locator("ol.codes").inner_text()
-    page.get_by_text("I have saved these codes.").click()
+    page.locator("label[for=kept]").click()
     page.clock.fast_forward((int(page.locator("#time-limit").get_attribute("data-seconds") or 0) - 60) * 1000)
     page.locator("#time-limit").get_by_role("button", name="I need more time").click()
     expect(page.locator("#time-limit")).to_be_focused()

@@ -71,7 +71,7 @@ def test_password_app_and_recovery_codes_are_changed_and_work_at_once(
     page.get_by_role("button", name="Finish").click()
     expect(page.locator(".error-summary")).to_be_visible()
     assert page.locator(".codes code").first.inner_text() == code
-    page.get_by_text("I have saved these codes.").click()
+    page.locator("label[for=kept]").click()
     page.get_by_role("button", name="Finish").click()
     saved(page, "Your new recovery codes now work.")
     opens(page, "Recovery codes")

@@ -88,7 +88,7 @@ def test_a_new_person_sets_up_their_sign_in_and_belongs_to_the_entity(
     page.get_by_label("Code", exact=True).fill(totp.code_at(key, stage.world.clock()))
     page.get_by_role("button", name="Continue").click()
     shows(page, "Save your recovery codes")
-    page.get_by_text("I have saved these codes.").click()
+    page.locator("label[for=kept]").click()
     page.get_by_role("button", name="Finish").click()
     shows(page, ACCEPTED)
     stage.world.clock.pass_(60)

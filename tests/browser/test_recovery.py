@@ -74,7 +74,7 @@ def test_a_lost_second_factor_is_replaced_by_a_link_and_the_password(visitor: Vi
     page.get_by_role("button", name="Continue").click()
     shows(page, "Save your recovery codes")
     code = page.locator(".codes code").first.inner_text()
-    page.get_by_text("I have saved these codes.").click()
+    page.locator("label[for=kept]").click()
     page.get_by_role("button", name="Finish").click()
     page.get_by_role("link", name="Sign in to your account").wait_for()
     page.goto(stage.begin()[0])

@@ -32,6 +32,18 @@ async def at_second_factor(made: World) -> Browser:
     return browser
 
 
+async def test_an_error_about_a_code_that_has_expired_leads_to_no_field() -> None:
+    """D45, docs/accessibility.md: the page asks to send another, and has nothing to type."""
+    async with new_world(postbox=Postbox()) as made:
+        browser = await at_second_factor(made)
+        assert await choose(browser, "email") == TYPE
+        made.clock.pass_(MAILED_CODE_SECONDS + 1)
+        assert await type_code(browser, "000000") == SEND
+        assert browser.response is not None
+        assert "This code is not right" in browser.page.text
+        assert "#code" not in browser.response.text
+
+
 async def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_with_them() -> None:
     """D45: the mailbox is proved by a code; the steps stay three, and recovery codes are kept as beside an app."""
     postbox = Postbox()

@@ -246,6 +246,8 @@ async def session(made: World, meter: Meter) -> None:
 async def enrolment(made: World, meter: Meter) -> None:
     """A newcomer with password, app and recovery codes."""
     await newcomer.nina(made)
+    await newcomer.opened(made, await newcomer.link(made))  # what is read once a process
+    made.clock.pass_(60)
     url = await newcomer.link(made)
     assert made.provider.passwords.guessable()  # read once a process
     meter.watch(made)

@@ -28,10 +28,12 @@ sys.addaudithook(
 PROGRAM = f"""{COUNTED}
 import hashlib, json
 from corpid.web.pages import compilation
+from corpid.texts import phrase
+from corpid.web.pages.components import Page
+from corpid.web.pages.layout import BARE
 from corpid.web.pages.rendering import Renderer
-from corpid.web.pages.views import SignedOut
 sys.pycache_prefix = sys.argv[1]  # from here on: the compiled modules stay where they are
-page = Renderer().render(SignedOut())
+page = Renderer().render(Page(frame=BARE, heading=phrase("A page"), parts=()))
 print(json.dumps([len(compiled), hashlib.sha256(page).hexdigest(), str(compilation.folder())]))
 """
 """how many templates are compiled until a page is there, the page, and where they are kept"""

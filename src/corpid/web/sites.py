@@ -161,8 +161,9 @@ class PageContext(Generic[Visit]):
 
     def path(self, page: str = "", **query: str) -> str:
         """The address path of a page, with parameters that have values."""
-        asked = urlencode({name: value for name, value in query.items() if value})
-        return site_path(self.web, self.visit.session.purpose, page) + (f"?{asked}" if asked else "")
+        path = site_path(self.web, self.visit.session.purpose, page)
+        asked = urlencode({name: value for name, value in query.items() if value}) if query else ""
+        return f"{path}?{asked}" if asked else path
 
     def link(self, page: str, text: Phrase | str, about: Phrase | str = "", **query: str) -> Link:
         """A link to a page of the site; `about` as in `Link`."""

@@ -58,6 +58,10 @@ class Form:
         """The names of all its controls and buttons."""
         return {control.name for control in (*self.controls, *self.buttons) if control.name}
 
+    def buttons_called(self, wanted: str) -> list[Control]:
+        """The buttons of this name, value or label."""
+        return [button for button in self.buttons if wanted in (button.name, button.value, button.label)]
+
     def choices(self, name: str) -> list[Control]:
         """The radios, check boxes or options of this name."""
         return [control for control in self.controls if control.name == name and control.choice]
@@ -99,12 +103,13 @@ class HtmlPage:
     links: list[tuple[str, str]] = field(default_factory=list)
     """target and text"""
 
-    def form_with(self, *names: str) -> Form | None:
-        """The first form that has all these controls.
+    def form_with(self, *names: str, button: str | None = None) -> Form | None:
+        """The first form that has all these controls, and preferably the button.
 
-        Without any the first one that does more than search.
+        Without any controls the first one that does more than search.
         """
-        return next((form for form in self.forms if (set(names) <= form.names() if names else not form.searches)), None)
+        found = [form for form in self.forms if (set(names) <= form.names() if names else not form.searches)]
+        return next((form for form in found if button is None or form.buttons_called(button)), next(iter(found), None))
 
 
 def parse(html: str) -> HtmlPage:
@@ -320,11 +325,11 @@ class Browser:
         return self.page
 
     async def fill_and_submit(self, *names: str, button: str | None = None, **values: str) -> HtmlPage:
-        """Fill the form that has these fields and press its button.
+        """Fill the form that has these fields, and press its button.
 
         Raises DeadEndError, LookupError.
         """
-        form = self.page.form_with(*names, *values)
+        form = self.page.form_with(*names, *values, button=button)
         if form is None:
             raise self.dead_end(f"it has no form with {', '.join((*names, *values))}")
         for name, value in values.items():
@@ -357,7 +362,7 @@ class Browser:
     def _button(self, form: Form, wanted: str | None) -> Control | None:
         if wanted is None:
             return next(iter(form.buttons), None)
-        named = [button for button in form.buttons if wanted in (button.name, button.value, button.label)]
+        named = form.buttons_called(wanted)
         if not named:
             raise self.dead_end(f"the form has no button {wanted!r}, only {[(b.name, b.value) for b in form.buttons]}")
         return named[0]

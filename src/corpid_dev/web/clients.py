@@ -33,8 +33,22 @@ from corpid.web.pages.client_fields import (
     read_form,
     values_of,
 )
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Code,
+    Facts,
+    Foreign,
+    Form,
+    Heading,
+    Items,
+    Label,
+    Page,
+    Snippets,
+    table,
+)
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import FieldError, FormView, Frame, Link, PageView, ViewPart
+from corpid.web.pages.layout import FieldError, FormView, Frame, Link, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
 from corpid.web.pages.snippets import Snippet, curl_with, members_of, snippets
@@ -55,6 +69,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
     from corpid.web.pages.client_fields import Choices
+    from corpid.web.pages.components import Value
     from corpid.web.pages.views import View
     from corpid_dev.web.mode import Mode
 
@@ -66,6 +81,8 @@ _MOST_SERVICES: Final = 25
 _LEGACY_DAYS: Final = 365
 """for which the form proposes a generation that ends"""
 _SAVED: Final = "saved"
+HEADING: Final = phrase("Clients")
+_OWN: Final = Label(phrase("The demo's own"))
 REGISTERED: Final = phrase("The client is registered, and can be used at once.")
 _COMPLETE: Final[Mapping[str, Json]] = {
     "client_id": "unnamed",
@@ -73,24 +90,6 @@ _COMPLETE: Final[Mapping[str, Json]] = {
     "redirect_uris": ["https://client.invalid/callback"],
 }
 """stands for what is missing, so that a check finds every other mistake, too"""
-
-
-class ClientLine(ViewPart, frozen=True, kw_only=True):
-    url: str
-    client_id: str
-    name: str
-    generations: tuple[str, ...]
-    own: bool
-    """whether it is the demo's own"""
-
-
-class DeveloperClients(PageView, frozen=True, kw_only=True):
-    template: ClassVar[str] = "developer/clients.html"
-    heading: ClassVar[Phrase] = phrase("Clients")
-
-    clients: tuple[ClientLine, ...]
-    register: str
-    removed: bool = False
 
 
 class DeveloperClientForm(FormView, frozen=True, kw_only=True):
@@ -115,52 +114,27 @@ class DeveloperClientForm(FormView, frozen=True, kw_only=True):
     """member → sentences, in English"""
 
 
-class DeveloperClient(PageView, frozen=True, kw_only=True):
-    """One client, with what its developer copies."""
-
-    template: ClassVar[str] = "developer/client.html"
-
-    heading: Phrase
-    client_id: str
-    redirect_uris: tuple[str, ...]
-    scopes: tuple[str, ...]
-    services: tuple[str, ...]
-    generations: tuple[str, ...]
-    advice: tuple[str, ...]
-    snippets: tuple[Snippet, ...]
-    saved: Phrase | None = None
-    edit: str = ""
-    """empty for the demo's own"""
-    remove: str = ""
-
-
-class RemoveClient(FormView, frozen=True, kw_only=True):
-    """The question before a client is removed."""
-
-    template: ClassVar[str] = "developer/remove_client.html"
-
-    heading: Phrase
-    back: str
-
-
 async def clients(request: Request, web: WebContext, mode: Mode) -> Response:
     """The list of clients (D66)."""
     context = await page_request(request, web.provider)
     found = await flow.clients(context)
-    view = DeveloperClients(
+    rows = (
+        (
+            Link(url=_path(web, "client", each.client_id), text=each.client_id),
+            Cell(values=(each.name, _OWN)) if each.client_id in mode.developer.own_clients else each.name,
+            ", ".join(one.name for one in used_generations(each, web.client_rules)),
+        )
+        for each in found
+    )
+    view = Page(
         frame=Frame(up=mode.up, under_way=True),
-        clients=tuple(
-            ClientLine(
-                url=_path(web, "client", each.client_id),
-                client_id=each.client_id,
-                name=each.name,
-                generations=tuple(one.name for one in used_generations(each, web.client_rules)),
-                own=each.client_id in mode.developer.own_clients,
-            )
-            for each in found
+        heading=HEADING,
+        saved=phrase("The client has been removed.") if "removed" in request.query_params else None,
+        parts=(
+            phrase("Developer mode: register your application, and get the commands and settings that it needs."),
+            Actions((Link(url=_path(web, "new"), text=phrase("Register a client")),), main=True),
+            table(phrase("Clients by identifier"), (phrase("Identifier"), phrase("Name"), phrase("Generations")), rows),
         ),
-        register=_path(web, "new"),
-        removed="removed" in request.query_params,
     )
     return page_response(request, web.renderer, view)
 
@@ -219,19 +193,33 @@ def _path(web: WebContext, page: str, client_id: str = "") -> str:
 async def _client(at: _At, found: Client, *, own: bool) -> View:
     generations = used_generations(found, at.web.client_rules)
     advised = await flow.advise_client(at.context, found, at.web.client_rules)
-    return DeveloperClient(
-        frame=Frame(up=Link(url=at.web.base_path + CLIENTS_PATH, text=DeveloperClients.heading), under_way=True),
+    facts: tuple[tuple[Phrase, Value], ...] = (
+        (phrase("Identifier"), Code(found.client_id)),
+        (phrase("Redirect URIs"), ", ".join(found.redirect_uris)),
+        (phrase("Scopes"), ", ".join(found.scopes)),
+        *(((phrase("Services whose roles it reads"), ", ".join(found.services)),) if found.services else ()),
+        (phrase("Generations"), ", ".join(each.name for each in generations)),
+    )
+    copied = () if own else _snippets(at, found, generations)
+    change = Link(url=_path(at.web, "edit", found.client_id), text=phrase("Change"))
+    remove = Link(url=_path(at.web, "remove", found.client_id), text=phrase("Remove"))
+    keys = phrase(
+        "The commands run an example of CorpID's source as this client. The file keys.json holds its private keys."
+    )
+    return Page(
+        frame=Frame(up=Link(url=at.web.base_path + CLIENTS_PATH, text=HEADING), under_way=True),
         heading=phrase("Client {name}", name=found.name),
-        client_id=found.client_id,
-        redirect_uris=found.redirect_uris,
-        scopes=found.scopes,
-        services=found.services,
-        generations=tuple(each.name for each in generations),
-        advice=() if own else tuple(_sentence(each) for each in advised),
-        snippets=() if own else _snippets(at, found, generations),
         saved=REGISTERED if _SAVED in at.request.query_params else None,
-        edit="" if own else _path(at.web, "edit", found.client_id),
-        remove="" if own else _path(at.web, "remove", found.client_id),
+        parts=(
+            Facts(facts),
+            phrase("This is the demo's own client. It stays as it is.") if own else Actions((change,), danger=remove),
+            *(
+                (Heading(phrase("Advice")), Items(tuple(Foreign(_sentence(each), "en", "ltr") for each in advised)))
+                if advised and not own
+                else ()
+            ),
+            *((Heading(phrase("Commands and settings")), keys, Snippets(snippets=copied)) if copied else ()),
+        ),
     )
 
 
@@ -418,7 +406,8 @@ async def _asked(at: _At, found: Client) -> Response:
 
 
 def _removal(at: _At, found: Client, browser_id: str) -> View:
-    return RemoveClient(
+    gone = phrase("Nobody can sign in to it any more, and its tokens are refused. You can register it again.")
+    return Page(
         frame=Frame(
             form_token=interactions.form_token(at.context, browser_id, _FORM),
             up=Link(url=at.above, text=phrase("Go back")),
@@ -428,6 +417,7 @@ def _removal(at: _At, found: Client, browser_id: str) -> View:
         action=at.here,
         heading=phrase("Remove {name}?", name=found.name),
         back=at.above,
+        parts=(gone, Form(button=phrase("Remove it"), danger=True)),
     )
 
 

@@ -14,40 +14,44 @@ from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.account import enrolment as enrolment_views
-from corpid.web.account import views as account_views
-from corpid.web.account.enrolment import (
-    Begin,
-    ChooseName,
-    ForgottenPassword,
-    ProvePassword,
-    ProveSecondFactor,
-    Save,
-    TypeLinkCode,
-    TypeMailedCode,
-)
-from corpid.web.account.views import Accept, ChoosePassword, Invitation, KeepCodes, SetUpApp
+from corpid.web.account.enrolment import TypeLinkCode
 from corpid.web.pages import views
-from corpid.web.pages.layout import ButtonForm, Frame, Link, TimeLimit
+from corpid.web.pages.components import (
+    AppKey,
+    BoldName,
+    Cell,
+    Disclosure,
+    Foreign,
+    Form,
+    Items,
+    Label,
+    Line,
+    Lines,
+    Links,
+    Page,
+    PasskeyForm,
+    Radios,
+    RecoveryCodes,
+    TitledGroup,
+    Ways,
+)
+from corpid.web.pages.layout import ButtonForm, Component, Field, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH
 from corpid.web.pages.views import (
-    Arrive,
     AskPasskey,
     Choice,
     ChooseEntity,
     Consent,
     Explain,
     FormPost,
-    Home,
     Leave,
     OfferPasskey,
     Problem,
     SecondFactor,
     SecondFactorForm,
-    SignedOut,
     SignIn,
     SignInConfirmationView,
-    SignOut,
     View,
     Wait,
 )
@@ -127,8 +131,11 @@ VIEWS: dict[str, View] = {
         action='https://rp.example/cb?a=1&b="',
         fields=(("code", "c0de"), ("state", HOSTILE), ("iss", "https://op.example")),
     ),
-    "arrive": Arrive(
-        frame=Frame(client_name=HOSTILE), action='/sign-in/x/arrive?a=1&b="', fields=(("arrive", HOSTILE),)
+    "arrive": FormPost(
+        heading=phrase("One moment"),
+        frame=Frame(client_name=HOSTILE),
+        action='/sign-in/x/arrive?a=1&b="',
+        fields=(("arrive", HOSTILE),),
     ),
     "wait": Wait(frame=Frame(client_name=HOSTILE), url="/wait"),
     "problem": Problem(
@@ -143,114 +150,62 @@ VIEWS: dict[str, View] = {
     ),
     "explain": Explain(frame=structs.replace(FRAME, cancel=None), action="/cancel", choices=CHOICES),
     "explain, none": Explain(frame=structs.replace(FRAME, cancel=None), action="/cancel", choices=()),
-    "sign out": SignOut(frame=FRAME, action="/sign-out", people=(HOSTILE, "Beta"), stay="/account"),
-    "signed out": SignedOut(),
-    "home": Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
 }
-ACCEPT = Accept(
+PAGE = Page(
     frame=FRAME,
-    action="/account/invitation",
+    action="/page",
     heading=SAID,
-    entity=HOSTILE,
-    number_name=SAID,
-    number=HOSTILE,
-    name=HOSTILE,
-    user_name=HOSTILE,
-    belongs=False,
-)
+    saved=SAID,
+    notes=(SAID,),
+    back="/account",
+    parts=(
+        phrase("{name}", name=BoldName(HOSTILE)),
+        Lines(
+            (
+                Line(
+                    title=HOSTILE,
+                    notes=(SAID, HOSTILE, None, Cell(values=(SAID, HOSTILE))),
+                    parts=(
+                        Ways(buttons=(("", SAID),), hidden=(("browser", "b"),), about=SAID),
+                        Link(url="/more", text=SAID, about=HOSTILE),
+                    ),
+                ),
+            )
+        ),
+        TitledGroup(heading=HOSTILE, state=Label(SAID, "warning"), folded=True, note=SAID, parts=(SAID,)),
+        TitledGroup(heading=SAID, parts=(Disclosure(summary=SAID, about=SAID, look="help", parts=(Items((SAID,)),)),)),
+        PasskeyForm(
+            action="/passkey", options='{"challenge": "' + HOSTILE + '"}', kind="create", label=SAID, text=SAID,
+            other="after",
+        ),
+        AppKey(picture="/qr.svg", link="otpauth://totp/x?secret=A&issuer=B", secret="ABCD EFGH"),
+        RecoveryCodes(codes=("a", "b")),
+        Form(
+            parts=(
+                Field(name="user_name", label=SAID, hint=SAID, kind="own user name", value=HOSTILE),
+                Field(name="password", label=SAID, kind="new password", value=""),
+                Field(name="code", label=SAID, kind="code", value=HOSTILE),
+                Field(name="kept", label=SAID, kind="flag", value=""),
+                Radios(name="language", legend=SAID, options=(("x", Foreign(HOSTILE, "ms", "ltr"), None), ("y", HOSTILE, SAID))),
+            ),
+            button=SAID,
+            secondary=True,
+            decision="a",
+            other=("b", SAID),
+            more=(("c", SAID),),
+        ),
+        Links((Link(url="/others", text=SAID),)),
+    ),
+)  # fmt: skip
 VIEWS |= {
     "link code": TypeLinkCode(frame=FRAME, action="/enrol", typed=HOSTILE, errors=(("code", SAID),)),
-    "link": Begin(frame=FRAME, action="/enrol", heading=SAID, introduction=SAID, user_name=HOSTILE, steps=3),
-    "password or passkey": ChoosePassword(
-        frame=FRAME,
-        action="/password",
-        heading=SAID,
-        user_name=HOSTILE,
-        hint=SAID,
-        passkey=AskPasskey(action="/passkey", options='{"challenge": "' + HOSTILE + '"}'),
-        errors=(("password", SAID), ("passkey", SAID)),
+    "page": PAGE,
+    "page, refused": replace(
+        PAGE, errors=tuple((name, SAID) for name in ("passkey", "user_name", "password", "code", "kept", "language"))
     ),
-    "password": ChoosePassword(frame=FRAME, action="/password", heading=SAID, user_name=HOSTILE, hint=SAID),
-    "app": SetUpApp(
-        frame=FRAME,
-        action="/code",
-        picture="/qr.svg",
-        app_link="otpauth://totp/x?secret=A&issuer=B",
-        secret="ABCD EFGH",
-        passkey=AskPasskey(action="/passkey", options="{}"),
-        by_email="/way",
-        errors=(("code", SAID),),
-    ),
-    "names": ChooseName(
-        frame=FRAME,
-        action="/profile",
-        name=HOSTILE,
-        user_name=HOSTILE,
-        entity=HOSTILE,
-        errors=(("name", SAID), ("user_name", SAID)),
-    ),
-    "invitation": Invitation(
-        frame=FRAME,
-        action="/link",
-        heading=SAID,
-        introduction=SAID,
-        entity=HOSTILE,
-        number_name=SAID,
-        number=HOSTILE,
-        steps=4,
-        fewer=True,
-    ),
-    "accept": ACCEPT,
-    "belongs already": replace(ACCEPT, belongs=True),
-    "mailed code": TypeMailedCode(
-        frame=FRAME, action="/code", heading=SAID, asked=CODE.asked, errors=(("code", SAID),)
-    ),
-    "recovery codes": KeepCodes(frame=FRAME, action="/codes", codes=("a", "b"), errors=(("kept", SAID),)),
-    "own password": ProvePassword(frame=FRAME, action="/password", user_name=HOSTILE, errors=(("password", SAID),)),
-    "own second factor": ProveSecondFactor(
-        frame=FRAME, action="/code", takes_codes=True, passkey=AskPasskey(action="/passkey", options="{}")
-    ),
-    "own passkey": ProveSecondFactor(
-        frame=FRAME, action="/code", takes_codes=False, passkey=AskPasskey(action="/passkey", options="{}")
-    ),
-    "save": Save(frame=FRAME, action="/finish"),
-    "forgotten password": ForgottenPassword(frame=FRAME, action="/recover", errors=(("user_name", SAID),)),
-}
-SHARED = account_views.SharedLine(url="/stop", client=HOSTILE, entity=HOSTILE, since=AT, until=AT, items=(SAID,))
-BROWSER = account_views.BrowserLine(
-    name="b", given_name=HOSTILE, rename="/browser/1", device=HOSTILE, since=AT, seen=AT, this=True
-)
-VIEWS |= {
-    "new passkey": account_views.AddPasskey(
-        frame=FRAME,
-        passkey=AskPasskey(action="/passkey", options='{"challenge": "' + HOSTILE + '"}'),
-        errors=(("passkey", SAID),),
-    ),
-    "browsers": account_views.Browsers(
-        frame=FRAME,
-        action="/browsers",
-        back="/account",
-        browsers=(BROWSER, replace(BROWSER, this=False)),
-        saved=phrase("Your password has been changed."),
-    ),
-    "sign-ins": account_views.SignIns(
-        frame=FRAME,
-        sign_ins=(account_views.SignInLine(at=AT, client=HOSTILE, entity=HOSTILE, factors=SAID, device=HOSTILE),),
-    ),
-    "sharing": account_views.Sharing(frame=FRAME, lines=(SHARED,), later="/1", earlier="/3", saved=SAID),
-    "sharing, nothing": account_views.Sharing(frame=FRAME, lines=()),
-    "e-mail": account_views.ChangeEmail(
-        frame=FRAME, action="/email", old=HOSTILE, typed=HOSTILE, errors=(("email", SAID),)
-    ),
-    "prove e-mail": account_views.ProveEmail(frame=FRAME, action="/email", new=HOSTILE, errors=(("code", SAID),)),
-    "e-mail waits": account_views.EmailWaiting(frame=FRAME, action="/email", old=HOSTILE, new=HOSTILE, at=AT),
-    "undo e-mail": account_views.UndoEmail(
-        frame=FRAME, action="/link/1", heading=SAID, introduction=SAID, user_name=HOSTILE, old=HOSTILE, new=HOSTILE
-    ),
-    "language": account_views.ChooseLanguage(frame=FRAME, action="/language", chosen="", errors=(("language", SAID),)),
 }
 every_page = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
-OWN_FORMS = {name: view for name, view in VIEWS.items() if not isinstance(view, FormPost | Arrive)}
+OWN_FORMS = {name: view for name, view in VIEWS.items() if not isinstance(view, FormPost)}
 
 
 @cache
@@ -259,7 +214,7 @@ def renderer(*, developer_mode: bool) -> Renderer:
     return Renderer(developer_mode=developer_mode, catalogue_path=CATALOGUE_PATH, added="corpid_dev")
 
 
-class Page(HTMLParser):
+class Shown(HTMLParser):
     """A rendered page, taken apart; raises if its tags do not nest."""
 
     def __init__(self, view: View, *, developer_mode: bool = False) -> None:
@@ -303,9 +258,9 @@ class Page(HTMLParser):
 def test_these_are_all_pages() -> None:
     pages = [
         one
-        for module in (views, enrolment_views, account_views)
+        for module in (views, enrolment_views)
         for one in vars(module).values()
-        if hasattr(one, "template")
+        if hasattr(one, "template") and not issubclass(one, Component)
     ]
     assert {type(view) for view in VIEWS.values()} == {one for one in pages if one is not View}
 
@@ -313,7 +268,7 @@ def test_these_are_all_pages() -> None:
 @every_page
 def test_a_page_holds_no_script_or_style_of_its_own_and_nothing_from_elsewhere(view: View) -> None:
     """D36: default-src 'none'; scripts, styles and images come from us alone."""
-    page = Page(view, developer_mode=True)
+    page = Shown(view, developer_mode=True)
     assert page.all("script")
     assert all(set(script) == {"src", "defer"} for script in page.all("script"))
     assert page.text("script") == ""
@@ -328,7 +283,7 @@ def test_a_page_holds_no_script_or_style_of_its_own_and_nothing_from_elsewhere(v
 @every_page
 def test_hostile_names_and_messages_stay_text(view: View) -> None:
     """D12, D51: the message and all names are shown as plain text."""
-    source = Page(view).source
+    source = Shown(view).source
     assert "<script>alert" not in source
     assert "<b>" not in source
     if repr(HOSTILE) in repr(view):
@@ -338,7 +293,7 @@ def test_hostile_names_and_messages_stay_text(view: View) -> None:
 @every_page
 def test_a_page_has_one_heading_of_the_first_rank_and_names_it_in_the_title(view: View) -> None:
     """docs/accessibility.md: the heading says what is asked; before it stands what went wrong, or what was saved."""
-    page = Page(view)
+    page = Shown(view)
     heading = " ".join(view.heading.split())
     saved = getattr(view, "saved", None)
     prefix = "Error: " if view.errors else f"{saved} " if saved else ""
@@ -349,7 +304,7 @@ def test_a_page_has_one_heading_of_the_first_rank_and_names_it_in_the_title(view
 
 @every_page
 def test_ids_are_unique_and_every_reference_leads_to_one(view: View) -> None:
-    page = Page(view)
+    page = Shown(view)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(set(ids)) == len(ids)
     for _, attributes in page.tags:
@@ -362,7 +317,7 @@ def test_ids_are_unique_and_every_reference_leads_to_one(view: View) -> None:
 @every_page
 def test_every_visible_field_has_a_label_and_no_placeholder(view: View) -> None:
     """docs/accessibility.md: label above its field, no placeholder as label."""
-    page = Page(view)
+    page = Shown(view)
     labelled = {label["for"] for label in page.all("label")}
     for field in page.all("input"):
         assert field["type"] == "hidden" or field["id"] in labelled
@@ -372,7 +327,7 @@ def test_every_visible_field_has_a_label_and_no_placeholder(view: View) -> None:
 @pytest.mark.parametrize("view", OWN_FORMS.values(), ids=OWN_FORMS.keys())
 def test_every_post_form_of_ours_carries_the_form_token_and_the_step(view: View) -> None:
     """D35; a search is a GET and carries neither, since a token has no place in an address."""
-    for form, fields in Page(view).forms:
+    for form, fields in Shown(view).forms:
         hidden = {field["name"]: field["value"] for field in fields if field["type"] == "hidden"}
         hidden.pop("passkey", None)  # a script fills it
         hidden.pop("passkeys", None)  # a script fills it
@@ -386,33 +341,33 @@ def test_every_post_form_of_ours_carries_the_form_token_and_the_step(view: View)
 
 @every_page
 def test_a_page_says_its_language_and_fits_narrow_screens(view: View) -> None:
-    page = Page(view)
+    page = Shown(view)
     assert page.all("html") == [{"lang": "en", "dir": "ltr"}]
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all("meta")
 
 
 @every_page
 def test_developer_mode_is_visible_on_every_page_and_only_there(view: View) -> None:
-    assert "Developer mode" in Page(view, developer_mode=True).text()
-    assert "Developer mode" not in Page(view).text()
+    assert "Developer mode" in Shown(view, developer_mode=True).text()
+    assert "Developer mode" not in Shown(view).text()
 
 
 @pytest.mark.parametrize("name", ["sign in", "code", "entity", "entity, nothing found", "consent", "confirm"])
 def test_who_asks_and_what_for_stand_on_every_step_with_a_way_out(name: str) -> None:
     """D12, D17, Spec 4.1: the RP's name, its message, Cancel."""
-    page = Page(VIEWS[name])
+    page = Shown(VIEWS[name])
     assert page.text("section").count(" ".join(HOSTILE.split())) == 3
     assert [button for button in page.all("button") if button.get("form") == "cancel"]
     assert [form["action"] for form, _ in page.forms if form.get("id") == "cancel"] == ["/cancel"]
 
 
 def test_the_steps_are_counted_in_words() -> None:
-    assert "Step 2 of 3" in Page(VIEWS["code"]).text()
+    assert "Step 2 of 3" in Shown(VIEWS["code"]).text()
 
 
 def test_an_error_stands_on_top_with_a_link_and_again_beside_its_field() -> None:
     """docs/accessibility.md: an error summary that links to the field, the message beside it, what was typed kept."""
-    page = Page(VIEWS["sign in, refused"])
+    page = Shown(VIEWS["sign in, refused"])
     fields = {field["id"]: field for field in page.all("input") if "id" in field}
     assert {"#user_name", "#password"} <= {link["href"] for link in page.all("a")}
     assert fields["user_name"]["value"] == HOSTILE
@@ -425,7 +380,7 @@ def test_an_error_stands_on_top_with_a_link_and_again_beside_its_field() -> None
 
 
 def test_fields_tell_browsers_and_password_managers_what_they_are() -> None:
-    fields = {f["id"]: f for name in ("sign in", "code") for f in Page(VIEWS[name]).all("input") if "id" in f}
+    fields = {f["id"]: f for name in ("sign in", "code") for f in Shown(VIEWS[name]).all("input") if "id" in f}
     tokens = {name: field["autocomplete"] for name, field in fields.items()}
     assert tokens == {"user_name": "username", "password": "current-password", "code": "one-time-code"}
     assert fields["code"]["inputmode"] == "numeric"
@@ -433,7 +388,7 @@ def test_fields_tell_browsers_and_password_managers_what_they_are() -> None:
 
 
 def test_an_entity_that_cannot_be_used_is_shown_with_its_reason_and_cannot_be_chosen() -> None:
-    page = Page(CHOOSE)
+    page = Shown(CHOOSE)
     radios = {field["value"]: field for field in page.all("input") if field["type"] == "radio"}
     assert "checked" in radios["A1"]
     assert "disabled" in radios["B2"]
@@ -442,7 +397,7 @@ def test_an_entity_that_cannot_be_used_is_shown_with_its_reason_and_cannot_be_ch
 
 
 def test_many_entities_are_cut_with_a_search_above() -> None:
-    page = Page(VIEWS["entity, many"])
+    page = Shown(VIEWS["entity, many"])
     assert len([field for field in page.all("input") if field["type"] == "radio"]) == SHOWN
     assert page.text("legend") == "Showing 50 of 5,000: search to narrow the list"
     assert page.forms[0][0]["role"] == "search"
@@ -451,24 +406,24 @@ def test_many_entities_are_cut_with_a_search_above() -> None:
 @pytest.mark.parametrize(("total", "searches"), [(8, 0), (9, 1)])
 def test_the_search_appears_above_eight_entities(total: int, searches: int) -> None:
     """docs/accessibility.md: with a search above it when there are more than eight."""
-    page = Page(replace(CHOOSE, choices=MANY[:total], total=total))
+    page = Shown(replace(CHOOSE, choices=MANY[:total], total=total))
     assert len([form for form, _ in page.forms if form.get("role") == "search"]) == searches
 
 
 def test_nothing_found_leads_back_to_all_and_offers_nothing_to_continue_with() -> None:
-    page = Page(VIEWS["entity, nothing found"])
+    page = Shown(VIEWS["entity, nothing found"])
     assert "/entity" in [link["href"] for link in page.all("a")]
     assert "Continue" not in page.text("button")
 
 
 def test_forms_with_two_outcomes_name_their_buttons() -> None:
-    decisions = [button.get("value") for button in Page(VIEWS["confirm"]).all("button") if "name" in button]
+    decisions = [button.get("value") for button in Shown(VIEWS["confirm"]).all("button") if "name" in button]
     assert decisions == ["continue", "other_account"]
 
 
 def test_the_leaving_page_goes_on_by_itself_and_by_a_link() -> None:
     """D37: a meta refresh of 0 and a link to the same address."""
-    page = Page(VIEWS["leave"])
+    page = Shown(VIEWS["leave"])
     refresh = [meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "refresh"]
     assert refresh == ['0; url=/leave?a=1&b="']
     assert '/leave?a=1&b="' in [link["href"] for link in page.all("a")]
@@ -476,7 +431,7 @@ def test_the_leaving_page_goes_on_by_itself_and_by_a_link() -> None:
 
 def test_the_page_that_posts_the_answer_carries_it_and_nothing_of_ours_to_the_relying_party() -> None:
     """OAuth 2.0 Form Post Response Mode §2, D37: a script of ours sends it, without one a button does."""
-    page = Page(VIEWS["form post"])
+    page = Shown(VIEWS["form post"])
     [(form, fields)] = page.forms
     assert (form["method"], form["action"]) == ("post", 'https://rp.example/cb?a=1&b="')
     assert [(field["type"], field["name"], field["value"]) for field in fields] == [
@@ -491,20 +446,20 @@ def test_the_page_that_posts_the_answer_carries_it_and_nothing_of_ours_to_the_re
 
 def test_the_waiting_page_asks_again_after_a_second() -> None:
     """D15: a repeat before the code is written gets a waiting page."""
-    assert {"http-equiv": "refresh", "content": "1; url=/wait"} in Page(VIEWS["wait"]).all("meta")
+    assert {"http-equiv": "refresh", "content": "1; url=/wait"} in Shown(VIEWS["wait"]).all("meta")
 
 
 def test_a_dead_end_gives_its_reference_and_leads_back() -> None:
     """D28, Spec 7: what happened, by which reference it is found, and the way back to the RP."""
-    page = Page(VIEWS["problem"])
+    page = Shown(VIEWS["problem"])
     assert page.text("code") == "abc123"
     assert "https://rp.example/" in [link["href"] for link in page.all("a")]
 
 
 def test_the_time_limit_is_shown_and_can_be_extended_until_no_extension_is_left() -> None:
     """D15: the page warns and can extend, at most 10 times."""
-    page = Page(VIEWS["sign in"])
-    last = Page(
+    page = Shown(VIEWS["sign in"])
+    last = Shown(
         SignIn(
             frame=structs.replace(FRAME, limit=structs.replace(LIMIT, extend=None)),
             action="/password",
@@ -526,7 +481,7 @@ def test_the_time_limit_is_shown_in_the_last_three_minutes_and_to_readers_withou
     seconds: int, *, shown: bool
 ) -> None:
     """WCAG 2.2.1: nobody is hurried before; what no script can reveal later is shown from the start."""
-    page = Page(
+    page = Shown(
         SignIn(
             frame=structs.replace(FRAME, limit=structs.replace(LIMIT, seconds=seconds)),
             action="/password",
@@ -540,7 +495,7 @@ def test_the_time_limit_is_shown_in_the_last_three_minutes_and_to_readers_withou
 
 def test_the_script_learns_from_the_page_when_to_reveal_the_time_limit() -> None:
     """WCAG 2.2.1: the server and the script show it at the same moment."""
-    (limit,) = [each for each in Page(VIEWS["sign in"]).all("div") if each.get("id") == "time-limit"]
+    (limit,) = [each for each in Shown(VIEWS["sign in"]).all("div") if each.get("id") == "time-limit"]
     assert limit["data-warn-seconds"] == str(TimeLimit.warn_seconds)
 
 
@@ -551,8 +506,8 @@ def test_a_sentence_that_ends_with_a_name_has_one_full_stop(name: str) -> None:
         frame=FRAME, heading=SAID, paragraphs=(phrase("Return to {name}. Sign in to {name}, or {name}.", name=name),)
     )
     stem = name.removesuffix(".")
-    assert f"Return to {stem}. Sign in to {name}, or {stem}." in Page(view).text()
-    confirm = Page(SignInConfirmationView(frame=FRAME, action="/confirm", user_name="alice", entity=name))
+    assert f"Return to {stem}. Sign in to {name}, or {stem}." in Shown(view).text()
+    confirm = Shown(SignInConfirmationView(frame=FRAME, action="/confirm", user_name="alice", entity=name))
     assert f"will act for {stem}." in confirm.text()
     assert ".." not in confirm.text().replace("...", "")
 

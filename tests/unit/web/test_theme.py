@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpid.texts import phrase
 from corpid.web.pages import theme
+from corpid.web.pages.components import Page
+from corpid.web.pages.layout import BARE
 from corpid.web.pages.rendering import Renderer, packaged_static_files
 from corpid.web.pages.theme import SHAPES, ThemeError, contrast, palettes, read
 from corpid.web.pages.translations import LANGUAGES
-from corpid.web.pages.views import SignedOut
 from tests.browser.states import STATES
 from tests.house.source import ROOT
 
@@ -36,7 +38,8 @@ def written(place: Path, text: str, **pictures: bytes) -> Path:
 
 def page(found: theme.Theme, tag: str = "en") -> str:
     language = next(each for each in LANGUAGES if each.tag == tag)
-    return Renderer(name="Harbour", theme=found).render(SignedOut(), language).decode()
+    view = Page(frame=BARE, heading=phrase("You are signed out"), parts=())
+    return Renderer(name="Harbour", theme=found).render(view, language).decode()
 
 
 def test_the_example_changes_the_look_and_keeps_every_contrast() -> None:

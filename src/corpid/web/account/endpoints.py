@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, ClassVar, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 from starlette.responses import StreamingResponse
@@ -37,19 +38,39 @@ from corpid.rules.limits import (
     DATA_COPIES_PER_DAY,
     EMAIL_UNDO_SECONDS,
     HOUR,
+    MAILED_CODE_SECONDS,
     MINUTE,
 )
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web import sites
-from corpid.web.account import factors, views
+from corpid.web.account import factors
 from corpid.web.account.factors import count_once
-from corpid.web.account.page_context import AccountContext, AccountPage, account_path
+from corpid.web.account.page_context import AccountContext, AccountPage
 from corpid.web.own_pages import serve
 from corpid.web.pages import role_fields
-from corpid.web.pages.components import Actions, Facts, Form, Heading, Items, LinkList, Paragraph
+from corpid.web.pages.components import (
+    Actions,
+    BoldName,
+    Cell,
+    Disclosure,
+    Facts,
+    Foreign,
+    Form,
+    Heading,
+    Items,
+    Label,
+    Line,
+    Lines,
+    LinkList,
+    Links,
+    Paragraph,
+    Radios,
+    TitledGroup,
+    Ways,
+)
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
+from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.pages.translations import LANGUAGES, lookup
 from corpid.web.pages.views import Problem
@@ -57,7 +78,7 @@ from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFoun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import date, datetime
+    from datetime import date
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -66,11 +87,11 @@ if TYPE_CHECKING:
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.authentication.consents import SharedWith
     from corpid.flows.directory.own_access import Giver, OwnEntity, OwnRequest, OwnRole
+    from corpid.rules.authentication.records import EmailChange
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.components import Value
-    from corpid.web.pages.layout import Component
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
 
@@ -79,6 +100,10 @@ STOP_SHARING: Final = "stop-sharing"
 BROWSER: Final = "browser"
 DATA: Final = "data"
 DELETE: Final = "delete"
+_BROWSERS: Final = phrase("Where you are signed in")
+_SIGN_INS: Final = phrase("Your last sign-ins")
+_SHARING: Final = phrase("Services you share data with")
+_EMAIL: Final = phrase("Your e-mail address")
 _DOWNLOAD: Final = phrase("Download your data")
 _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
     (acr.PASSKEY, ""): phrase("Passkey"),
@@ -91,6 +116,8 @@ _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
 
 
 ACCESS: Final = "access"
+_ACCESS: Final = phrase("Your access")
+_ASK: Final = phrase("Ask for access")
 ASK: Final = "access/ask"
 _MOST_UNFOLDED: Final = 4
 """organisations whose roles are shown at once"""
@@ -122,7 +149,7 @@ async def show_overview(account: AccountContext) -> View:
                 *factors.list_factor_links(account, held),
                 await _email_link(account),
                 *_other_links(account, len(browsers), clients),
-                (account.link(ACCESS, OwnAccess.heading), phrase("What you may do, and for which organisation")),
+                (account.link(ACCESS, _ACCESS), phrase("What you may do, and for which organisation")),
                 *await _data_links(account),
             )
         ),
@@ -134,9 +161,9 @@ def _other_links(account: AccountContext, browsers: int, clients: int) -> tuple[
     tag = account.visit.user.language
     language, services = lookup((tag,), LANGUAGES), counted(clients, "{count} service", "{count} services")
     return (
-        (account.link("browsers", views.Browsers.heading), counted(browsers, "{count} browser", "{count} browsers")),
-        (account.link("sign-ins", views.SignIns.heading), phrase("When, where and how")),
-        (account.link(SHARING, views.Sharing.heading), services if clients else phrase("None")),
+        (account.link("browsers", _BROWSERS), counted(browsers, "{count} browser", "{count} browsers")),
+        (account.link("sign-ins", _SIGN_INS), phrase("When, where and how")),
+        (account.link(SHARING, _SHARING), services if clients else phrase("None")),
         (account.link("language", phrase("Language")), language.name if language else tag),
     )
 
@@ -162,22 +189,43 @@ async def _email_link(account: AccountContext) -> tuple[Link, Value]:
 
 async def show_browsers(account: AccountContext) -> View:
     """The list of the person's signed-in browsers (D30)."""
-    web = account.web
-    return views.Browsers(
-        frame=account.frame(),
-        browsers=tuple(
-            views.BrowserLine(
-                name=each.name,
-                given_name=each.given_name,
-                rename=account_path(web, f"{BROWSER}/{each.name}") if each.browser_key else "",
-                device=each.device,
-                since=account.moment(each.since),
-                seen=account.moment(each.seen_at),
-                this=each.this,
-            )
-            for each in await account_sessions.list_browsers(account.context, account.visit)
+    found = await account_sessions.list_browsers(account.context, account.visit)
+    also = phrase(
+        "Signing out everywhere else also stops sign-ins elsewhere that are still under way and not listed here."
+    )
+    return account.build_page(
+        _BROWSERS,
+        phrase("Services that you have already opened may keep you signed in. Sign out there as well."),
+        Lines(tuple(_browser_line(account, each) for each in found)),
+        Form(
+            parts=(Paragraph(also, look="hint"),),
+            button=phrase("Sign out everywhere else"),
+            danger=True,
+            decision="others",
         ),
-        back=account_path(web),
+    )
+
+
+def _browser_line(account: AccountContext, browser: SignedInBrowser) -> Line:
+    name = browser.given_name or browser.device or phrase("Another browser")
+    used = phrase("Last used {moment}", moment=account.moment(browser.seen_at))
+    sign_out = Ways(
+        buttons=(("", phrase("Sign out there")),),
+        hidden=(("browser", browser.name),),
+        about=phrase("{first} · {rest}", first=name, rest=account.moment(browser.seen_at).date()),
+    )
+    rename = phrase("Change its name") if browser.given_name else phrase("Give it a name")
+    return Line(
+        title=name,
+        notes=(
+            browser.device if browser.given_name else None,
+            phrase("This browser") if browser.this else used,
+            phrase("Signed in {moment}", moment=account.moment(browser.since)),
+        ),
+        parts=(
+            None if browser.this else sign_out,
+            account.link(f"{BROWSER}/{browser.name}", rename, name) if browser.browser_key else None,
+        ),
     )
 
 
@@ -212,7 +260,7 @@ async def show_browser(account: AccountContext) -> View:
             ),
             button=phrase("Save name"),
         ),
-        up=account.link("browsers", views.Browsers.heading),
+        up=account.link("browsers", _BROWSERS),
     )
 
 
@@ -232,22 +280,32 @@ async def _name_browser(account: AccountContext) -> str:
 
 
 async def show_sign_ins(account: AccountContext) -> View:
+    """The person's last sign-ins."""
     found = await account_sessions.list_sign_ins(account.context, account.visit)
-    return views.SignIns(frame=account.frame(), sign_ins=tuple(_line(account, each) for each in found))
+    return account.build_page(
+        _SIGN_INS,
+        phrase(
+            "If one of these was not you, change your password and tell your organisation's {provider_name} administrator.",
+            provider_name=account.provider.policy.name,
+        ),
+        Lines(tuple(_sign_in_line(account, each) for each in found)),
+    )
 
 
-def _line(account: AccountContext, past: PastSignIn) -> views.SignInLine:
+def _sign_in_line(account: AccountContext, past: PastSignIn) -> Line:
     client = past.client_name or phrase("A service that is no longer available")
     entity = past.entity_name or phrase("an organisation that is no longer available")
-    asked = _SHOWN.get((past.amr, past.way)) or _SHOWN.get((past.amr, ""))
-    known = phrase("You were already signed in") if past.way == completion.OF_SESSION else asked
-    return views.SignInLine(
-        at=account.moment(past.at),
-        client="" if past.account else client,
-        entity="" if past.account else entity,
-        factors=known or phrase("Another way"),
-        device=past.device,
-        network=past.network,
+    known = _SHOWN.get((past.amr, past.way)) or _SHOWN.get((past.amr, "")) or phrase("Another way")
+    if past.way == completion.OF_SESSION:
+        known = phrase("You were already signed in")
+    return Line(
+        title=phrase("Your account") if past.account else client,
+        notes=(
+            account.moment(past.at),
+            None if past.account else phrase("For {entity}", entity=entity),
+            phrase("{first} · {rest}", first=known, rest=past.device) if past.device else known,
+            phrase("Network: {network}", network=past.network) if past.network else None,
+        ),
     )
 
 
@@ -256,17 +314,27 @@ async def show_sharing(account: AccountContext) -> View:
 
     Raises StaleStep if there is no such page.
     """
-    web = account.web
     number = int(account.page.partition("/")[2] or 1)
     found, total = await consents.list_shares(account.context, account.visit.user.user_id, page=number)
     if number > 1 and not found:
         raise StaleStep
-    return views.Sharing(
-        frame=account.frame(up=_up_to_sharing(web) if number > 1 else None),
-        lines=tuple(_shared_line(account, each) for each in found),
-        asked_again=_asks_again(web),
-        later=_page_of_sharing(web, number - 1) if number > 1 else "",
-        earlier=_page_of_sharing(web, number + 1) if number * consents.SHARES_SHOWN < total else "",
+    up = account.link(SHARING, _SHARING) if number > 1 else None
+    if not found:
+        nothing = phrase("There are none. A service that needs your agreement is listed here once you have agreed.")
+        return account.build_page(_SHARING, nothing, up=up)
+    later = account.link(f"{SHARING}/{number - 1}" if number > 2 else SHARING, phrase("Later ones"))
+    earlier = account.link(f"{SHARING}/{number + 1}", phrase("Earlier ones"))
+    others = ((later,) if number > 1 else ()) + ((earlier,) if number * consents.SHARES_SHOWN < total else ())
+    return account.build_page(
+        _SHARING,
+        phrase("You agreed to share data with these services. You are now asked again each time you sign in there.")
+        if _asks_again(account.web)
+        else phrase(
+            "You agreed to share data with these services. Each receives it whenever you sign in there, without asking you again."
+        ),
+        Lines(tuple(_shared_line(account, each) for each in found)),
+        Links(others) if others else None,
+        up=up,
     )
 
 
@@ -275,22 +343,19 @@ def _asks_again(web: WebContext) -> bool:
     return not web.provider.policy.consent_days
 
 
-def _page_of_sharing(web: WebContext, number: int) -> str:
-    return account_path(web, f"{SHARING}/{number}" if number > 1 else SHARING)
-
-
-def _up_to_sharing(web: WebContext) -> Link:
-    return Link(url=account_path(web, SHARING), text=views.Sharing.heading)
-
-
-def _shared_line(account: AccountContext, shared: SharedWith) -> views.SharedLine:
-    return views.SharedLine(
-        url=account_path(account.web, f"{STOP_SHARING}/{shared.name}"),
-        client=shared.client_name,
-        entity=shared.entity_name,
-        since=account.moment(shared.since),
-        until=account.moment(shared.until),
-        items=consent_items(shared.scopes),
+def _shared_line(account: AccountContext, shared: SharedWith) -> Line:
+    about = phrase("with {client}, for {entity}", client=shared.client_name, entity=shared.entity_name)
+    since, until = (account.moment(each).date() for each in (shared.since, shared.until))
+    return Line(
+        title=shared.client_name,
+        notes=(
+            phrase("For {entity}", entity=shared.entity_name),
+            phrase("Since {since}, until {until}", since=since, until=until),
+        ),
+        parts=(
+            Disclosure(summary=phrase("What is shared"), about=about, parts=(Items(consent_items(shared.scopes)),)),
+            account.link(f"{STOP_SHARING}/{shared.name}", phrase("Stop sharing"), about),
+        ),
     )
 
 
@@ -311,7 +376,7 @@ async def show_stop_sharing(account: AccountContext) -> View:
 
     Raises StaleStep as `this_shared`.
     """
-    shown, up = await this_shared(account), _up_to_sharing(account.web)
+    shown, up = await this_shared(account), account.link(SHARING, _SHARING)
     client = shown.client_name
     again = phrase("If you stop, you will be asked again the next time you sign in to {client}.", client=client)
     return account.build_page(
@@ -340,38 +405,87 @@ async def show_email(account: AccountContext) -> View:
 
     Enter a new one, prove it, or undo the change.
     """
-    web, address, action = account.web, account.visit.user.email, account_path(account.web, "email")
+    name = account.provider.policy.name
     if not account.provider.mail.works:
         return Problem(
             frame=account.frame(),
-            heading=views.ChangeEmail.heading,
+            heading=_EMAIL,
             paragraphs=(
                 phrase("You cannot change your e-mail address here, because no e-mails are sent."),
-                phrase("Ask the operator of {name} to change it.", name=web.provider.policy.name),
+                phrase("Ask the operator of {name} to change it.", name=name),
             ),
         )
     state = await own_email.load_email_state(account.context, account.visit)
     if state.waiting is not None:
-        return views.EmailWaiting(
-            frame=account.frame(),
-            action=action,
-            old=address,
-            new=state.waiting.new_email,
-            at=account.moment(state.waiting.effective_at),
-        )
+        return _email_waiting(account, state.waiting)
     if state.wanted is not None:
-        return views.ProveEmail(frame=account.frame(), action=action, new=state.wanted.email)
+        return _prove_email(account, state.wanted.email)
     from_file = phrase(
         "Your address comes from a list that the operator of {name} keeps. You can change it here: tell them the new one, "
         "so that the list says the same.",
-        name=web.provider.policy.name,
+        name=name,
     )
-    return views.ChangeEmail(
-        frame=account.frame(),
-        action=action,
-        old=address,
-        typed=account.form.get("email", ""),
-        notes=(*account.notes, *((from_file,) if state.from_file else ())),
+    return _ask_for_email(account, (*account.notes, *((from_file,) if state.from_file else ())))
+
+
+def _email_waiting(account: AccountContext, change: EmailChange) -> View:
+    address = account.visit.user.email
+    new, at = BoldName(change.new_email), account.moment(change.effective_at)
+    signed_out = phrase("If you stop the change, you are signed out everywhere else.")
+    return account.build_page(
+        phrase("Your e-mail address is about to change"),
+        phrase("{address} becomes your address on {moment}.", address=new, moment=at),
+        phrase(
+            "Until then, e-mails go to {address}. We sent a link there that stops the change.",
+            address=BoldName(address),
+        )
+        if address
+        else phrase("Until then, you get no e-mails."),
+        Form(parts=(Paragraph(signed_out, look="hint"),), button=phrase("Stop the change"), decision="keep"),
+        back=None,
+    )
+
+
+def _prove_email(account: AccountContext, wanted: str) -> View:
+    hint = phrase("It works for {minutes} minutes, on this page only.", minutes=MAILED_CODE_SECONDS // MINUTE)
+    return account.build_page(
+        phrase("Confirm your new e-mail address"),
+        phrase("We sent a 6-digit code to {address}.", address=BoldName(wanted)),
+        Form(
+            parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code"),),
+            button=phrase("Confirm"),
+            decision="code",
+        ),
+        Ways(buttons=(("again", phrase("Send a new code")), ("other", phrase("Use another address")))),
+        back=None,
+    )
+
+
+def _ask_for_email(account: AccountContext, notes: tuple[Phrase, ...]) -> View:
+    address, hours = account.visit.user.email, EMAIL_UNDO_SECONDS // HOUR
+    typed = Field(
+        name="email",
+        label=phrase("New e-mail address"),
+        hint=phrase("We send a 6-digit code there. You enter it on the next page."),
+        kind="own email",
+        value=account.form.get("email", ""),
+        most=254,
+    )
+    effect = (
+        phrase(
+            "The new address takes effect after {hours} hours. Until then, e-mails go to your old address, and you can stop the change from there.",
+            hours=hours,
+        )
+        if address
+        else phrase("The new address takes effect after {hours} hours.", hours=hours)
+    )
+    return account.build_page(
+        _EMAIL,
+        phrase("E-mails to you go to {address}.", address=BoldName(address))
+        if address
+        else phrase("You have no e-mail address here yet."),
+        Form(parts=(typed, Paragraph(effect, look="hint")), button=phrase("Send the code"), decision="send"),
+        notes=notes,
     )
 
 
@@ -395,11 +509,15 @@ async def _change_email(account: AccountContext) -> str:
 
 
 async def show_language(account: AccountContext) -> View:
+    """The language of e-mails, and of pages in this browser."""
     known = lookup((account.visit.user.language,), LANGUAGES)
-    return views.ChooseLanguage(
-        frame=account.frame(),
-        chosen=known.tag if known else "",
+    choice = Radios(
+        name="language",
+        legend=phrase("Language of e-mails to you, and of pages in this browser"),
+        options=tuple((each.tag, Foreign(each.name, each.tag, each.direction), None) for each in LANGUAGES),
+        value=known.tag if known else "",
     )
+    return account.build_page(phrase("Your language"), Form(parts=(choice,), button=phrase("Save")))
 
 
 async def _choose_language(account: AccountContext) -> str:
@@ -497,112 +615,60 @@ async def _delete_account(account: AccountContext) -> str:
 # --- own access, and requests for more
 
 
-class RoleLine(ViewPart, frozen=True, kw_only=True):
-    """A role of the reader in a sentence."""
-
-    sentence: Phrase
-    state: Phrase | None
-    details: tuple[Phrase, ...]
-    given: Phrase | None
-
-
-class Organisation(ViewPart, frozen=True, kw_only=True):
-    """An organisation of the reader, with what they may do for it."""
-
-    name: str
-    level: Phrase | None
-    suspended: bool
-    roles: tuple[RoleLine, ...]
-    ask: str
-    """where to ask for more; empty if that is not possible"""
-
-
-class RequestLine(ViewPart, frozen=True, kw_only=True):
-    id: str
-    sentence: Phrase
-    details: tuple[Phrase, ...]
-    state: Phrase
-    waits: bool
-    since: datetime
-    reason: str
-    answer: str
-    """the reason of the person who decided"""
-
-
-class OwnAccess(FormView, frozen=True, kw_only=True):
-    """The reader's organisations, roles and requests."""
-
-    template: ClassVar[str] = "account/access.html"
-    heading: ClassVar[Phrase] = phrase("Your access")
-
-    organisations: tuple[Organisation, ...]
-    folded: bool = False
-    """whether the roles of each are shown on demand only"""
-    requests: tuple[RequestLine, ...]
-    sharing: Link
-
-
-class AskForAccess(PageView, frozen=True, kw_only=True):
-    """A request for access: organisation, service, role and reason."""
-
-    template: ClassVar[str] = "account/ask_for_access.html"
-    heading: ClassVar[Phrase] = phrase("Ask for access")
-
-    action: str
-    kept: tuple[tuple[str, str], ...] = ()
-    chosen: tuple[tuple[Phrase, str, str], ...] = ()
-    """what was chosen: name, value, where to choose another"""
-    entities: tuple[Option, ...] = ()
-    services: tuple[Option, ...] = ()
-    nothing: Phrase | None = None
-    """why nothing can be asked for"""
-    fields: tuple[Component, ...] = ()
-    undecided: bool = False
-    """whether nobody could decide on it at present"""
-    reason: str = ""
-    reason_characters: int = MOST_REASON_CHARACTERS
-    back: str
-
-
 async def show_access(account: AccountContext) -> View:
     """The organisations and roles of the reader, and their requests."""
     context, user_id = account.context, account.visit.user.user_id
     found = await own_access.list_own_access(context.provider.registry, user_id)
     asked = await own_access.list_requests(context, user_id)
-    return OwnAccess(
-        frame=account.frame(),
-        action=account_path(account.web, ACCESS),
-        organisations=tuple(_organisation(account, each) for each in found),
-        folded=len(found) > _MOST_UNFOLDED,
-        requests=tuple(_request_line(account, each) for each in asked),
-        sharing=Link(url=account_path(account.web, "sharing"), text=phrase("Services that receive your details")),
+    none = phrase("You do not belong to an organisation yet. Ask its administrator to invite you.")
+    return account.build_page(
+        _ACCESS,
+        *(_organisation(account, each, folded=len(found) > _MOST_UNFOLDED) for each in found),
+        None if found else Paragraph(none, look="empty"),
+        TitledGroup(
+            heading=phrase("What you asked for"), parts=(Lines(tuple(_request_line(account, each) for each in asked)),)
+        )
+        if asked
+        else None,
+        account.link(SHARING, phrase("Services that receive your details")),
     )
 
 
-def _organisation(account: AccountContext, found: OwnEntity) -> Organisation:
+def _organisation(account: AccountContext, found: OwnEntity, *, folded: bool) -> TitledGroup:
     usable = found.membership.enabled and found.entity.enabled
     ordered = sorted(found.roles, key=lambda each: (each.role.row.end_date < account.context.today, each.role.row.key))
-    return Organisation(
-        name=found.entity.name,
-        level=_LEVELS.get(found.level),
-        suspended=not usable,
-        roles=tuple(_role_line(each, account.context.day) for each in ordered),
-        ask=f"{account_path(account.web, ASK)}?entity={found.entity.entity_id}" if usable else "",
+    level, name, number = _LEVELS.get(found.level), found.entity.name, len(ordered)
+    more = account.link(
+        ASK, phrase("Ask for access"), phrase("for {entity}", entity=name), entity=found.entity.entity_id
+    )
+    return TitledGroup(
+        heading=name,
+        state=None if usable else Label(phrase("Suspended"), "warning"),
+        folded=folded,
+        note=counted(number, "{count} role", "{count} roles") if number else phrase("No role"),
+        parts=(
+            level,
+            Lines(tuple(_role_line(each, account.context.day) for each in ordered)) if ordered else None,
+            None if level or ordered else phrase("You have no role here yet."),
+            more if usable else None,
+        ),
     )
 
 
-def _role_line(own: OwnRole, today: date) -> RoleLine:
+def _role_line(own: OwnRole, today: date) -> Line:
     role = own.role
     state = access_texts.state(role.row, today)
     if state is None and roles.reasons(role, today.isoformat()):
         state = phrase("Not in effect")
     for_whom = role.client_entity or role.entity
     row = replace(role.row, end_date=roles.last_day(role, today.isoformat()) or NO_END)
-    return RoleLine(
-        sentence=access_texts.own_sentence(row, role.service, for_whom.name_for(role.entity.entity_id), today),
-        state=state,
-        details=access_texts.details(row),
-        given=_given(own.giver),
+    return Line(
+        title=access_texts.own_sentence(row, role.service, for_whom.name_for(role.entity.entity_id), today),
+        notes=(
+            Label(state, "warning") if state else None,
+            *access_texts.details(row),
+            _given(own.giver),
+        ),
     )
 
 
@@ -621,57 +687,88 @@ def _given(giver: Giver) -> Phrase | None:
     return None
 
 
-def _request_line(account: AccountContext, own: OwnRequest) -> RequestLine:
-    return RequestLine(
-        id=own.request.request_id,
-        sentence=access_texts.asked_sentence(own.row, own.service, own.entity.name, account.context.day),
-        details=access_texts.details(own.row),
-        state=_REQUEST_STATES[own.state],
-        waits=own.state == "pending",
-        since=account.moment(own.request.created_at),
-        reason=own.request.reason,
-        answer=decision_reason(own.request) if own.state in {"approved", "declined"} else "",
+def _request_line(account: AccountContext, own: OwnRequest) -> Line:
+    request, waits = own.request, own.state == "pending"
+    sentence = access_texts.asked_sentence(own.row, own.service, own.entity.name, account.context.day)
+    answer = decision_reason(request) if own.state in {"approved", "declined"} else ""
+    asked_on = phrase("Asked on {day}:", day=account.moment(request.created_at).date())
+    return Line(
+        title=sentence,
+        notes=(
+            Label(_REQUEST_STATES[own.state], "warning" if waits else ""),
+            *access_texts.details(own.row),
+            Cell(values=(asked_on, request.reason)),
+            Cell(values=(phrase("Answer:"), answer)) if answer else None,
+        ),
+        parts=(
+            Ways(
+                buttons=(("", phrase("Withdraw this request")),),
+                hidden=(("request", request.request_id),),
+                about=sentence,
+            ),
+        )
+        if waits
+        else (),
     )
 
 
 async def show_access_request(account: AccountContext) -> View:
     """The form of a request, one step at a time."""
-    given = {**account.query, **account.form}
-    view = AskForAccess(
-        frame=account.frame(up=Link(url=account_path(account.web, ACCESS), text=OwnAccess.heading)),
-        action=account_path(account.web, ASK),
-        back=account_path(account.web, ACCESS),
-        reason=given.get("reason", ""),
-    )
-    entities = await own_access.list_requestable_entities(account.context, account.visit.user.user_id)
+    given, user_id, chosen = {**account.query, **account.form}, account.visit.user.user_id, []
+    build = partial(account.build_page, _ASK, up=account.link(ACCESS, _ACCESS))
+    back, asked = Actions((account.link(ACCESS, phrase("Go back")),)), given.get(role_fields.CHECK)
+    entities = await own_access.list_requestable_entities(account.context, user_id)
     if not entities:
-        return replace(view, nothing=phrase("You do not belong to an organisation."))
+        return build(Paragraph(phrase("You do not belong to an organisation."), look="empty"), back)
     entity = entities[0] if len(entities) == 1 else _of_id(entities, given.get("entity", ""))
     if entity is None:
-        wrong = (("entity", phrase("Choose an organisation.")),) if given.get("check") == "entity" else ()
-        options: tuple[Option, ...] = tuple((each.entity_id, each.name, each.entity_id) for each in entities)
-        return replace(view, entities=options, errors=view.errors or wrong)
-    here = account_path(account.web, ASK)
-    view = replace(
-        view,
-        kept=(("entity", entity.entity_id),),
-        chosen=((phrase("Organisation"), entity.name, here if len(entities) > 1 else ""),),
-    )
+        options = tuple((each.entity_id, each.name, each.entity_id) for each in entities)
+        wrong = (("entity", phrase("Choose an organisation.")),) if asked == "entity" else ()
+        return build(_choice("entity", phrase("For which organisation?"), options), errors=wrong)
+    chosen.append(_chosen(phrase("Organisation"), entity.name, account.path(ASK) if len(entities) > 1 else ""))
     services = await _requestable_services(account, entity)
     if not services:
-        return replace(view, nothing=phrase("There is no service that {entity} may use.", entity=entity.name))
+        nothing = phrase("There is no service that {entity} may use.", entity=entity.name)
+        return build(Facts(tuple(chosen)), Paragraph(nothing, look="empty"), back)
+    kept = ("entity", entity.entity_id)
     service = next((each for each in services if each.service_id == given.get("service")), None)
     if service is None:
-        wrong = (("service", phrase("Choose a service.")),) if given.get("check") == "service" else ()
         options = tuple((each.service_id, each.name, each.description) for each in services)
-        return replace(view, services=options, errors=view.errors or wrong)
-    form = role_fields.read(given, service)
-    return replace(
-        view,
-        kept=(*view.kept, ("service", service.service_id)),
-        chosen=(*view.chosen, (phrase("Service"), service.name, f"{here}?entity={entity.entity_id}")),
-        fields=role_fields.build_fields(form, account.context.day),
-        undecided=await own_access.has_no_approver(account.context, account.visit.user.user_id, entity, service),
+        wrong = (("service", phrase("Choose a service.")),) if asked == "service" else ()
+        choice = _choice("service", phrase("Which service?"), options, kept)
+        return build(Facts(tuple(chosen)), choice, errors=wrong)
+    chosen.append(_chosen(phrase("Service"), service.name, account.path(ASK, entity=entity.entity_id)))
+    why, typed = phrase("Why do you need it?"), given.get("reason", "")
+    nobody = phrase("Nobody else in your organisation can decide at present. Ask the operator of this service first.")
+    return build(
+        Facts(tuple(chosen)),
+        Paragraph(nobody, look="warning")
+        if await own_access.has_no_approver(account.context, user_id, entity, service)
+        else phrase("An administrator of your organisation decides."),
+        Form(
+            parts=(
+                *role_fields.build_fields(role_fields.read(given, service), account.context.day),
+                Field(name="reason", label=why, value=typed, most=MOST_REASON_CHARACTERS),
+            ),
+            hidden=(kept, ("service", service.service_id)),
+            button=phrase("Send request"),
+        ),
+    )
+
+
+def _chosen(name: Phrase, value: str, another: str) -> tuple[Phrase, Value]:
+    if not another:
+        return name, value
+    return name, Cell(values=(value, Link(url=another, text=phrase("Choose another"), about=name)))
+
+
+def _choice(name: str, legend: Phrase, options: tuple[Option, ...], *kept: tuple[str, str]) -> Form:
+    """The form of a step; what is chosen stands in the address."""
+    return Form(
+        get=True,
+        hidden=(*kept, (role_fields.CHECK, name)),
+        parts=(Radios(name=name, legend=legend, options=options),),
+        button=phrase("Continue"),
     )
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 from corpid.flows import encrypted_values
 from corpid.flows.account import enrolment_steps, enrolments
@@ -24,12 +22,12 @@ from corpid.flows.directory import acceptance
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.oauth import parameters
-from corpid.texts import Phrase, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.account import factors
-from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.context import ENTERED, WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import BARE, ButtonForm, FieldError, FormView, Frame, Link, ViewPart, time_limit
+from corpid.web.pages.components import BoldName, Disclosure, Form, Page, Paragraph, PasskeyForm, Ways
+from corpid.web.pages.layout import BARE, ButtonForm, Field, FieldError, FormView, Frame, Link, ViewPart, time_limit
 from corpid.web.pages.responses import (
     COOKIE_SECONDS,
     add_cookie,
@@ -39,16 +37,22 @@ from corpid.web.pages.responses import (
     see_other,
     throttled_page,
 )
-from corpid.web.pages.views import AskPasskey, Problem, SecondFactorForm, View, in_frame, second_factor_form
+from corpid.web.pages.views import Problem, View, in_frame, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.flows.account.enrolments import EnrolmentContext
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
+    from corpid.web.pages.components import Part
+
+    Submit = Callable[..., Awaitable[Enrolment]]
 
 
 class TypeLinkCode(FormView, frozen=True, kw_only=True):
@@ -64,89 +68,10 @@ class TypeLinkCode(FormView, frozen=True, kw_only=True):
     """kept after an error"""
 
 
-class Begin(FormView, frozen=True, kw_only=True):
-    """The purpose and owner of a link; its button uses nothing up."""
-
-    template: ClassVar[str] = "enrolment/begin.html"
-
-    heading: Phrase
-    introduction: Phrase
-    user_name: str
-    steps: int
-    fewer: bool = False
-    """whether they may be fewer, with a passkey"""
-
-
-class ChooseName(FormView, frozen=True, kw_only=True):
-    """The name and user name of a new person.
-
-    Fields: name, user_name.
-    """
-
-    template: ClassVar[str] = "enrolment/profile.html"
-    heading: ClassVar[Phrase] = phrase("Your name and user name")
-
-    name: str
-    user_name: str
-    entity: str
-    """who sees the user name"""
-
-
-class TypeMailedCode(FormView, frozen=True, kw_only=True):
-    """The code sent by e-mail.
-
-    Field: code. Of the other form: decision.
-    """
-
-    template: ClassVar[str] = "enrolment/type_mailed_code.html"
-
-    heading: Phrase
-    asked: SecondFactorForm
-
-
-class ProvePassword(FormView, frozen=True, kw_only=True):
-    """The person's present password.
-
-    Fields: user_name (for password managers), password.
-    """
-
-    template: ClassVar[str] = "enrolment/prove_password.html"
-    heading: ClassVar[Phrase] = phrase("Enter your password")
-
-    user_name: str
-
-
-class ProveSecondFactor(FormView, frozen=True, kw_only=True):
-    """The person's present second factor.
-
-    Fields: code. Of the other form: passkey.
-    """
-
-    template: ClassVar[str] = "enrolment/prove_second_factor.html"
-    heading: ClassVar[Phrase] = phrase("Confirm it is you")
-
-    takes_codes: bool
-    passkey: AskPasskey | None = None
-
-
-class Save(FormView, frozen=True, kw_only=True):
-    """A page that retries writing, after every step was done."""
-
-    template: ClassVar[str] = "enrolment/save.html"
-    heading: ClassVar[Phrase] = phrase("One last step")
-
-
-class ForgottenPassword(FormView, frozen=True, kw_only=True):
-    """A form for the user name of a forgotten password.
-
-    Field: user_name.
-    """
-
-    template: ClassVar[str] = "enrolment/forgotten_password.html"
-    heading: ClassVar[Phrase] = phrase("Choose a new password")
-
-
 PATH: Final = "/enrolment/"
+_CONTINUE: Final = phrase("Continue")
+_USER_NAME: Final = phrase("User name")
+_SET_UP_PASSKEY: Final = phrase("Set up a passkey")
 _SHOWN_CHARACTERS: Final = 400
 """of what was typed, which the page shows again"""
 _NO_MORE_CODES: Final = phrase(
@@ -341,13 +266,8 @@ def show_ending(request: Request, web: WebContext, ending: NotHere | OpenElsewhe
     """
     if isinstance(ending, InvitationExpired):
         return page_response(request, web.renderer, expired_page(ending.entity.name), status=410)
-    view, status = {
-        NotHere: (gone_page, 404),
-        HelpLapsed: (lapsed_page, 410),
-        OpenElsewhere: (other_browser_page, 403),
-        EnrolmentStopped: (stopped_page, 403),
-    }[type(ending)]
-    return page_response(request, web.renderer, view(), status=status)
+    status, view = ENDINGS[type(ending)]
+    return page_response(request, web.renderer, view, status=status)
 
 
 # --- pages of steps
@@ -357,15 +277,29 @@ def beginning_page(
     web: WebContext, context: RequestContext, link: FactorLink, user: User, *, action: str, form_token: str
 ) -> View:
     """The page of an opened link (D46)."""
-    purpose = PURPOSES[link.purpose]
-    return Begin(
+    purpose, number = PURPOSES[link.purpose], len(PURPOSES[link.purpose].steps)
+    steps = counted(
+        number,
+        "This takes {count} step. Nothing changes until you finish.",
+        "This takes {count} steps. Nothing changes until you finish.",
+    )
+    if _ends_early(context, purpose):
+        steps = phrase(
+            "This takes 1 step with a passkey, or {count} with a password. Nothing changes until you finish.",
+            count=number,
+        )
+    not_yours = phrase("If this is not your user name, close this page. The link was meant for somebody else.")
+    return Page(
         frame=Frame(form_token=form_token, under_way=True),
         action=action,
         heading=purpose.heading,
-        introduction=purpose.introduction(user.name, web.provider.policy.name),
-        user_name=user.user_name,
-        steps=len(purpose.steps),
-        fewer=_ends_early(context, purpose),
+        parts=(
+            purpose.introduction(user.name, web.provider.policy.name),
+            phrase("Your user name is {user_name}.", user_name=BoldName(user.user_name)),
+            Paragraph(steps, look="hint"),
+            Form(button=_CONTINUE),
+            Paragraph(not_yours, look="hint"),
+        ),
     )
 
 
@@ -405,6 +339,14 @@ class _StepContext(NamedTuple):
     frame: Frame
     errors: tuple[FieldError, ...]
 
+    def path(self, action: str) -> str:
+        """The address path of an action of this enrolment."""
+        return enrolment_path(self.web, self.loaded.enrolment.enrolment_id, action)
+
+    def build_page(self, heading: Phrase, action: str, *parts: Part) -> Page:
+        """The page, whose main form sends `action`."""
+        return Page(frame=self.frame, action=self.path(action), heading=heading, parts=parts, errors=self.errors)
+
 
 async def build_page(
     web: WebContext, context: RequestContext, loaded: EnrolmentContext, *, errors: tuple[FieldError, ...] = ()
@@ -415,10 +357,21 @@ async def build_page(
     return await _PAGES[loaded.enrolment.step](_StepContext(web, context, loaded, _frame(web, context, loaded), errors))
 
 
-def _passkey(web: WebContext, loaded: EnrolmentContext, options: str) -> AskPasskey | None:
+def _passkey(
+    at: _StepContext, options: str, label: Phrase, text: Phrase, *, kind: Literal["create", "get"] = "create",
+    alone: bool = False,
+) -> PasskeyForm | None:  # fmt: skip
+    """The form of a passkey; None without `options` for one."""
     if not options:
         return None
-    return AskPasskey(action=enrolment_path(web, loaded.enrolment.enrolment_id, "passkey"), options=options)
+    return PasskeyForm(
+        action=at.path("passkey"),
+        options=options,
+        kind=kind,
+        label=label,
+        text=text,
+        other="" if alone else "after",
+    )
 
 
 def app_link(web: WebContext, context: RequestContext, loaded: EnrolmentContext) -> str:
@@ -435,101 +388,119 @@ async def _profile(at: _StepContext) -> View:
     taken = () if at.errors or not enrolment.name_taken else (("user_name", enrolment_steps.NAME_TAKEN),)
     typed = at.loaded.typed or chosen
     name, user_name = (typed.get(each, "")[:_SHOWN_CHARACTERS] for each in ("name", "user_name"))
-    action = enrolment_path(at.web, enrolment.enrolment_id, "profile")
-    entity = at.loaded.invited.entity.name if at.loaded.invited else ""
-    return ChooseName(
-        frame=at.frame, action=action, errors=at.errors or taken, entity=entity, name=name, user_name=user_name
+    hint = phrase(
+        "You sign in with this, and {entity} sees it. Your e-mail address is a good choice.",
+        entity=at.loaded.invited.entity.name if at.loaded.invited else "",
+    )
+    fields = (
+        Field(name="name", label=phrase("Your name"), kind="name", value=name),
+        Field(name="user_name", label=_USER_NAME, hint=hint, kind="user name", value=user_name),
+    )
+    return at._replace(errors=at.errors or taken).build_page(
+        phrase("Your name and user name"), "profile", Form(parts=fields, button=_CONTINUE)
     )
 
 
 async def _first(at: _StepContext) -> View:
-    options = await enrolment_steps.passkey_options(at.context, at.loaded)
-    return ChoosePassword(
-        frame=at.frame,
-        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "password"),
-        heading=phrase("Choose how you sign in") if options else phrase("Choose a password"),
-        user_name=at.loaded.user.user_name,
-        passkey=_passkey(at.web, at.loaded, options),
-        errors=at.errors,
+    text = phrase(
+        "With a passkey you sign in with your fingerprint, your face or your device's PIN. You do not need a password or "
+        "a code."
+    )
+    passkey = _passkey(at, await enrolment_steps.passkey_options(at.context, at.loaded), _SET_UP_PASSKEY, text)
+    return at.build_page(
+        phrase("Choose how you sign in") if passkey else phrase("Choose a password"),
+        "password",
+        passkey,
+        factors.choose_password(at.loaded.user.user_name, secondary=passkey is not None),
     )
 
 
 async def _password(at: _StepContext) -> View:
-    return ChoosePassword(
-        frame=at.frame,
-        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "password"),
-        heading=phrase("Choose a new password"),
-        user_name=at.loaded.user.user_name,
-        errors=at.errors,
-    )
+    return at.build_page(phrase("Choose a new password"), "password", factors.choose_password(at.loaded.user.user_name))
 
 
 async def _second_factor(at: _StepContext) -> View:
-    enrolment_id = at.loaded.enrolment.enrolment_id
-    secret = enrolments.app_secret(at.context, at.loaded.enrolment)
-    return SetUpApp(
-        frame=at.frame,
-        action=enrolment_path(at.web, enrolment_id, "code"),
-        notes=(_SECOND_STEP,),
-        picture=enrolment_path(at.web, enrolment_id, "qr.svg"),
-        app_link=app_link(at.web, at.context, at.loaded),
-        secret=factors.group_key(secret),
-        passkey=_passkey(at.web, at.loaded, await enrolment_steps.passkey_options(at.context, at.loaded)),
-        by_email=enrolment_path(at.web, enrolment_id, "way")
-        if enrolment_steps.email_offered(at.context, at.loaded)
-        else "",
-        errors=at.errors,
+    options = await enrolment_steps.passkey_options(at.context, at.loaded)
+    text = phrase("With a passkey you sign in with your fingerprint, your face or your device's PIN.")
+    passkey = _passkey(at, options, _SET_UP_PASSKEY, text)
+    secret, picture = enrolments.app_secret(at.context, at.loaded.enrolment), at.path(_PICTURE)
+    by_email = Ways(buttons=(("email", phrase("Use codes by e-mail instead")),), action=at.path("way"))
+    return at.build_page(
+        factors.SET_UP_APP,
+        "code",
+        _SECOND_STEP,
+        passkey,
+        *factors.set_up_app(at.web, at.loaded.user, secret, picture, secondary=passkey is not None),
+        by_email if enrolment_steps.email_offered(at.context, at.loaded) else None,
     )
 
 
 async def _mailed_code(at: _StepContext) -> View:
-    enrolment_id, page = at.loaded.enrolment.enrolment_id, enrolment_steps.mailed_code_request(at.context, at.loaded)
-    heading, wanted = second_factor_form(page, enrolment_path(at.web, enrolment_id, "way"))
-    can_go_on = page.under_way or page.more
-    return TypeMailedCode(
-        frame=at.frame,
-        action=enrolment_path(at.web, enrolment_id, "code"),
-        heading=heading,
-        asked=msgspec.structs.replace(
-            wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)
-        ),
-        errors=at.errors,
-    )
+    page, way = enrolment_steps.mailed_code_request(at.context, at.loaded), at.path("way")
+    heading, wanted = second_factor_form(page, way)
+    hint = wanted.hint if page.under_way or page.more else _NO_MORE_CODES
+    code = Form(parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code"),), button=_CONTINUE)
+    send = Form(button=phrase("Send the code"), decision="email", action=way)
+    others = Ways(buttons=(*wanted.ways, _APP_INSTEAD), action=way)
+    if wanted.label:
+        return at.build_page(heading, "code", code, others)
+    # What was wrong with the code that was typed has no field any more.
+    errors = tuple(("", text) for _, text in at.errors)
+    return at._replace(errors=errors).build_page(heading, "code", hint, send if wanted.send else None, others)
 
 
 async def _codes(at: _StepContext) -> View:
-    return KeepCodes(
-        frame=at.frame,
-        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "codes"),
-        codes=enrolments.codes(at.context, at.loaded.enrolment)
-        if enrolments.codes_are_readable(at.context, at.loaded.enrolment)
-        else (),
-        replaces=await at.context.provider.registry.factors.recovery_codes_left(at.loaded.user.user_id) > 0,
-        errors=at.errors,
-    )
+    readable = enrolments.codes_are_readable(at.context, at.loaded.enrolment)
+    codes = enrolments.codes(at.context, at.loaded.enrolment) if readable else ()
+    left = await at.context.provider.registry.factors.recovery_codes_left(at.loaded.user.user_id)
+    return at.build_page(factors.SAVE_CODES, "codes", *factors.keep_codes(codes, replaces=left > 0))
 
 
 async def _prove_password(at: _StepContext) -> View:
-    return ProvePassword(
-        frame=at.frame,
-        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "password"),
-        user_name=at.loaded.user.user_name,
-        errors=at.errors,
+    hint = phrase("Your current password.")
+    fields = (
+        Field(name="user_name", label=_USER_NAME, kind="own user name", value=at.loaded.user.user_name),
+        Field(name="password", label=phrase("Password"), hint=hint, kind="password"),
+    )
+    return at.build_page(
+        phrase("Enter your password"),
+        "password",
+        Form(parts=fields, button=_CONTINUE),
+        _only_the_operator(at, phrase("I have also forgotten my password")),
     )
 
 
 async def _prove_second_factor(at: _StepContext) -> View:
-    return ProveSecondFactor(
-        frame=at.frame,
-        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "code"),
-        takes_codes=await enrolment_steps.has_codes(at.context, at.loaded.user),
-        passkey=_passkey(at.web, at.loaded, await enrolment_steps.proof_options(at.context, at.loaded)),
-        errors=at.errors,
+    takes_codes = await enrolment_steps.has_codes(at.context, at.loaded.user)
+    options, text = await enrolment_steps.proof_options(at.context, at.loaded), phrase("Use your account's passkey.")
+    passkey = _passkey(at, options, phrase("Use a passkey"), text, kind="get", alone=not takes_codes)
+    hint = phrase("From your authenticator app, or one of your recovery codes.")
+    code = Form(
+        parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="any code"),),
+        button=_CONTINUE,
+        secondary=passkey is not None,
+    )
+    lost = phrase("I have lost all of these") if takes_codes else phrase("I have lost my passkey")
+    return at.build_page(
+        phrase("Confirm it is you"), "code", passkey, code if takes_codes else None, _only_the_operator(at, lost)
     )
 
 
+def _only_the_operator(at: _StepContext, summary: Phrase) -> Disclosure:
+    text = phrase(
+        "Only the operator of {provider_name} can help. Ask them for a new invitation.",
+        provider_name=at.web.provider.policy.name,
+    )
+    return Disclosure(summary=summary, look="help", parts=(text,))
+
+
 async def _save(at: _StepContext) -> View:
-    return Save(frame=at.frame, action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "finish"))
+    return at.build_page(
+        phrase("One last step"),
+        _FINISH,
+        phrase("You have finished every step, but we could not save your changes. Try again."),
+        Form(button=phrase("Save")),
+    )
 
 
 _PAGES: Final[Mapping[EnrolmentStep | None, Callable[[_StepContext], Awaitable[View]]]] = {
@@ -574,13 +545,10 @@ async def _finished(web: WebContext, context: RequestContext, loaded: EnrolmentC
 def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -> View:
     """The page after an answer to an invitation (D60)."""
     if done.outcome == "declined":
-        return Problem(
-            frame=BARE,
-            heading=phrase("You have declined"),
-            paragraphs=(
-                phrase("Nothing has changed for you. You can close this page."),
-                phrase("If you change your mind, ask {entity} to invite you again.", entity=done.entity),
-            ),
+        return _ending(
+            phrase("You have declined"),
+            phrase("Nothing has changed for you. You can close this page."),
+            phrase("If you change your mind, ask {entity} to invite you again.", entity=done.entity),
         )
     to_account = Link(
         url=base_path + ACCOUNT_PATH, text=phrase("Sign in to your account") if done.new else phrase("Your account")
@@ -609,79 +577,56 @@ def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -
     )
 
 
-def gone_page() -> View:
-    """The page of a link that is not valid (any more)."""
-    return Problem(
-        frame=Frame(),
-        heading=phrase("This link no longer works"),
-        paragraphs=(
+def expired_page(entity: str) -> View:
+    """The page of an invitation that was sent too long ago (D60)."""
+    again = phrase("Ask {entity} to send it again. The new e-mail has a new link.", entity=entity)
+    return _ending(phrase("This invitation has expired"), again)
+
+
+def _ending(heading: Phrase, *paragraphs: Phrase) -> Problem:
+    return Problem(frame=BARE, heading=heading, paragraphs=paragraphs)
+
+
+_NOT_HERE: Final = phrase("This link no longer works")
+ENDINGS: Final[Mapping[type[Exception], tuple[int, Problem]]] = {
+    NotHere: (
+        404,
+        _ending(
+            _NOT_HERE,
             phrase(
-                "A link works once, for a limited time, and ends when your sign-in is changed in another way. "
-                "Check that the address is complete."
+                "A link works once, for a limited time, and ends when your sign-in is changed in another way. Check that "
+                "the address is complete."
             ),
             phrase("If you have already used it, sign in as usual. If not, ask the person who sent it for a new one."),
         ),
-    )
-
-
-def lapsed_page() -> View:
-    """The page of an administrator's link that would be refused by now (D69)."""
-    return Problem(
-        frame=Frame(),
-        heading=phrase("This link no longer works"),
-        paragraphs=(
+    ),
+    HelpLapsed: (
+        410,
+        _ending(
+            _NOT_HERE,
             phrase("Your account, or your membership of the organisation, has changed since the link was sent."),
             phrase("Sign in as usual. If you cannot, ask the operator of this service for help."),
         ),
-    )
-
-
-def expired_page(entity: str) -> View:
-    """The page of an invitation that was sent too long ago (D60)."""
-    return Problem(
-        frame=Frame(),
-        heading=phrase("This invitation has expired"),
-        paragraphs=(phrase("Ask {entity} to send it again. The new e-mail has a new link.", entity=entity),),
-    )
-
-
-def other_browser_page() -> View:
-    """The page of an enrolment in another browser, or without cookies.
-
-    Source: D34
-    """
-    return Problem(
-        frame=Frame(),
-        heading=phrase("You started this in another browser"),
-        paragraphs=(
+    ),
+    OpenElsewhere: (
+        403,
+        _ending(
+            phrase("You started this in another browser"),
             phrase("Continue in the browser or app where you first opened the link. Nothing has changed yet."),
             phrase(
-                "If you have used only this browser, allow cookies for this site and open the link again. If "
-                "that does not help, ask for a new link."
+                "If you have used only this browser, allow cookies for this site and open the link again. If that does not "
+                "help, ask for a new link."
             ),
         ),
-    )
-
-
-def stopped_page() -> View:
-    """Too many wrong codes (D45)."""
-    return Problem(
-        frame=Frame(),
-        heading=phrase("We stopped this for your security"),
-        paragraphs=(
+    ),
+    EnrolmentStopped: (
+        403,
+        _ending(
+            phrase("We stopped this for your security"),
             phrase("The code was wrong too many times. Nothing has changed, and the link no longer works."),
             phrase("Ask the person who sent you this link for a new one."),
         ),
-    )
-
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
-    from corpid.flows.request_context import RequestContext
-
-    Submit = Callable[..., Awaitable[Enrolment]]
+    ),
+}
+"""status and page of a link that is not valid (any more), of one of an administrator that would be refused by now (D69),
+of an enrolment in another browser or without cookies (D34), and of one with too many wrong codes (D45)"""

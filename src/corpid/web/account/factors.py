@@ -15,16 +15,24 @@ from corpid.flows.authentication import throttle
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import SentForm
 from corpid.rules.authentication import totp
+from corpid.rules.authentication.passwords import SHORTEST_PASSWORD
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import counted, phrase
-from corpid.web.account import views
-from corpid.web.account.page_context import AccountContext, AccountPage, account_path
-from corpid.web.account.views import OTHER_CODES, ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.components import Actions, Form, Items, LinkList, Paragraph
+from corpid.web.account.page_context import AccountContext, AccountPage
+from corpid.web.pages.components import (
+    Actions,
+    AppKey,
+    Cell,
+    Form,
+    Items,
+    LinkList,
+    Paragraph,
+    PasskeyForm,
+    RecoveryCodes,
+)
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.pages.views import AskPasskey
 from corpid.web.sites import NotFound, Section
 
 if TYPE_CHECKING:
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.components import Value
+    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 
@@ -43,6 +51,14 @@ _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
 _NEEDS_A_SECOND_FACTOR: Final = phrase("Works once you have a second step")
 _YOUR_PASSKEYS: Final = phrase("Your passkeys")
+SET_UP_APP: Final = phrase("Set up your second step")
+SAVE_CODES: Final = phrase("Save your recovery codes")
+OTHER_CODES: Final = "other-codes"
+"""the `decision` of a person who has not saved the codes"""
+_RULES: Final = phrase(
+    "At least {shortest} characters. Several words make a good one; you do not need special characters.",
+    shortest=SHORTEST_PASSWORD,
+)
 _REFERENCE_CHARACTERS: Final = 16
 _NAME_CHARACTERS: Final = 60
 """of a passkey or browser"""
@@ -150,16 +166,23 @@ async def show_new_passkey(account: AccountContext) -> View:
 
     Raises NotFound if unsupported here, StaleStep at the limit.
     """
-    web = account.web
     if not own_factors.are_passkeys_offered(account.context):
         raise NotFound
     if own_factors.full(await _factors(account)):
         raise StaleStep
-    return views.AddPasskey(
-        frame=account.frame(up=account.link("passkeys", _YOUR_PASSKEYS)),
-        passkey=AskPasskey(
-            action=account_path(web, "new-passkey"), options=await own_factors.options(account.context, account.visit)
+    return account.build_page(
+        phrase("Add a passkey"),
+        phrase("Your device asks for your fingerprint, your face or its PIN, then saves the passkey."),
+        PasskeyForm(
+            action=account.path("new-passkey"),
+            options=await own_factors.options(account.context, account.visit),
+            kind="create",
+            label=phrase("Create a passkey"),
+            cancelled=phrase("No passkey was created. Try again, or go back to your account."),
+            known=phrase("This device already has a passkey for your account."),
+            failed=phrase("This browser could not create a passkey here. Try another browser or device."),
         ),
+        up=account.link("passkeys", _YOUR_PASSKEYS),
     )
 
 
@@ -225,23 +248,29 @@ async def _change_passkey(account: AccountContext) -> str:
 async def show_password(account: AccountContext) -> View:
     """Choosing a new password (D44)."""
     factors = await _factors(account)
-    return ChoosePassword(
-        frame=account.frame(),
-        heading=phrase("Choose a new password") if factors.password else phrase("Choose a password"),
-        user_name=account.visit.user.user_name,
-        notes=(
-            *account.notes,
-            *(
-                ()
-                if own_factors.go_with_password(account.context, account.visit, factors)
-                else (
-                    phrase(
-                        "A password works only with a second step, such as a code, and you do not have one yet. Set up an "
-                        "app as well."
-                    ),
-                )
-            ),
+    alone = phrase(
+        "A password works only with a second step, such as a code, and you do not have one yet. Set up an app as well."
+    )
+    goes = own_factors.go_with_password(account.context, account.visit, factors)
+    return account.build_page(
+        phrase("Choose a new password") if factors.password else phrase("Choose a password"),
+        choose_password(account.visit.user.user_name),
+        notes=account.notes if goes else (*account.notes, alone),
+    )
+
+
+def choose_password(user_name: str, *, secondary: bool = False) -> Form:
+    """The form of a new password.
+
+    Fields: user_name (for password managers), password. `secondary` if a passkey comes first.
+    """
+    return Form(
+        parts=(
+            Field(name="user_name", label=phrase("User name"), kind="own user name", value=user_name),
+            Field(name="password", label=phrase("New password"), hint=_RULES, kind="new password"),
         ),
+        button=phrase("Use this password"),
+        secondary=secondary,
     )
 
 
@@ -257,25 +286,32 @@ def _notes_on(account: AccountContext, factors: PersonFactors, alone: Phrase) ->
 
 async def show_app(account: AccountContext) -> View:
     """Setting up an app, which may replace another one (D45)."""
-    web, factors = account.web, await _factors(account)
+    factors = await _factors(account)
     shown = await own_factors.offer(account.context, account.visit, "app")
+    alone = phrase("An app works only with a password, and you do not have one yet. Choose one as well.")
+    replaces = phrase("Your current app stops working once the new one is set up.")
     secret = own_factors.app_secret(account.context, shown)
-    return SetUpApp(
-        frame=account.frame(),
-        picture=account_path(web, "app/qr.svg"),
-        app_link=otpauth_link(account.web, account.visit.user, secret),
-        secret=group_key(secret),
-        notes=(
-            *_notes_on(
-                account,
-                factors,
-                phrase("An app works only with a password, and you do not have one yet. Choose one as well."),
-            ),
-            *((phrase("Your current app stops working once the new one is set up."),) if factors.app else ()),
+    return account.build_page(
+        SET_UP_APP,
+        *set_up_app(account.web, account.visit.user, secret, account.path("app/qr.svg")),
+        account.link("remove-app", phrase("Remove your current app")) if factors.app else None,
+        notes=(*_notes_on(account, factors, alone), *((replaces,) if factors.app else ())),
+    )
+
+
+def set_up_app(web: WebContext, user: User, secret: str, picture: str, *, secondary: bool = False) -> tuple[Part, ...]:
+    """The key of an app, and the form of its first code.
+
+    `secondary` if a passkey comes first.
+    """
+    hint = phrase("6 digits, which change every 30 seconds.")
+    return (
+        AppKey(picture=picture, link=otpauth_link(web, user, secret), secret=group_key(secret)),
+        Form(
+            parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code"),),
+            button=phrase("Continue"),
+            secondary=secondary,
         ),
-        remove=Link(url=account_path(web, "remove-app"), text=phrase("Remove your current app"))
-        if factors.app
-        else None,
     )
 
 
@@ -317,23 +353,47 @@ async def show_codes(account: AccountContext) -> View:
 
     They are the same for a day, and can be read for a minute. Source: D45, D73
     """
-    web, factors = account.web, await _factors(account)
+    factors = await _factors(account)
     shown = await own_factors.offer(account.context, account.visit, "codes")
-    return KeepCodes(
-        frame=account.frame(step_name=shown),
-        codes=own_factors.codes(account.context, shown)
-        if own_factors.are_readable(account.context, account.visit, shown)
-        else (),
-        replaces=factors.codes > 0,
-        back=account_path(web),
-        notes=_notes_on(
-            account,
-            factors,
-            phrase("Recovery codes work only with a password, and you do not have one yet. Choose one as well."),
+    alone = phrase("Recovery codes work only with a password, and you do not have one yet. Choose one as well.")
+    readable = own_factors.are_readable(account.context, account.visit, shown)
+    return account.build_page(
+        SAVE_CODES,
+        *keep_codes(own_factors.codes(account.context, shown) if readable else (), replaces=factors.codes > 0),
+        account.link("remove-codes", phrase("Remove your current codes")) if factors.codes else None,
+        notes=_notes_on(account, factors, alone),
+        step_name=shown,
+    )
+
+
+def keep_codes(codes: tuple[str, ...], *, replaces: bool) -> tuple[Part, ...]:
+    """Recovery codes, and the form that confirms them.
+
+    They are readable for a minute (D73). No `codes`: they are no longer shown. `replaces` says whether the person has others, which end. Fields: kept,
+    decision=OTHER_CODES.
+    """
+    saved = Field(name="kept", label=phrase("I have saved these codes."), kind="flag")
+    form = Form(
+        parts=(saved,),
+        button=phrase("Finish"),
+        danger=replaces,
+        other=None if codes else (OTHER_CODES, phrase("Show new codes")),
+    )
+    old_end = phrase("Your old recovery codes stop working when you select Finish.") if replaces else None
+    if codes:
+        once = phrase(
+            "If you lose your app, each code lets you sign in once. They are shown only now: print this page, or copy them "
+            "to a safe place."
+        )
+        lost = phrase("If you lose the codes, create new ones in your account.")
+        return Cell(values=(once, lost)), RecoveryCodes(codes=codes), old_end, form
+    return (
+        phrase("Your codes are no longer shown, so that nobody else can read them here."),
+        phrase(
+            "If you have saved them, tick the box and select Finish. If you have not, show new ones and save those."
         ),
-        remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove your current codes"))
-        if factors.codes
-        else None,
+        old_end,
+        form,
     )
 
 

@@ -49,14 +49,24 @@ from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
-from corpid.web.account import enrolment, views
+from corpid.web.account import enrolment
 from corpid.web.account.enrolment import answered_page, show_ending, to_enrolment
 from corpid.web.account.page_context import OPENED_PATH, AccountContext, account_path
-from corpid.web.account.views import Accept, Invitation
 from corpid.web.context import ENTERED, SIGN_IN, WebContext, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.own_pages import EXTEND
-from corpid.web.pages.layout import BARE, Frame, Link, ViewPart
+from corpid.web.pages.components import (
+    BoldName,
+    Cell,
+    Disclosure,
+    Facts,
+    Form,
+    Page,
+    Paragraph,
+    TitledGroup,
+    Ways,
+)
+from corpid.web.pages.layout import BARE, Field, Frame, Link, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import (
     add_cookie,
@@ -79,6 +89,8 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.records import EmailChange
     from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Entity
+    from corpid.texts import Phrase
+    from corpid.web.pages.components import Part
 
 _FORM: Final = "link code"
 """what its form is bound to in addition to the browser (D35)"""
@@ -273,14 +285,25 @@ async def _show_email_undo(
         await own_email.undo(context, browser, opened_id, found)
         return see_other(here)
     purpose = PURPOSES[found.link.purpose]
-    view = views.UndoEmail(
+    view = Page(
         frame=Frame(form_token=interactions.form_token(context, browser.browser_id, opened_id), under_way=True),
         action=here,
         heading=purpose.heading,
-        introduction=purpose.introduction(found.user.name, web.provider.policy.name),
-        user_name=found.user.user_name,
-        old=masked_address(change.old_email),
-        new=masked_address(change.new_email),
+        parts=(
+            purpose.introduction(found.user.name, web.provider.policy.name),
+            Facts(
+                (
+                    (phrase("User name"), found.user.user_name),
+                    (phrase("Address now"), masked_address(change.old_email)),
+                    (phrase("New address"), masked_address(change.new_email)),
+                )
+            ),
+            phrase(
+                "If the change is not yours, stop it. Your account is then signed out in every browser, and you choose a new password."
+            ),
+            Form(button=phrase("Stop the change")),
+            Paragraph(phrase("If the change is yours, close this page. It then takes effect by itself."), look="hint"),
+        ),
     )
     return page_response(request, web.renderer, view)
 
@@ -333,17 +356,46 @@ async def _show_invitation(
             return see_other(f"{account_path(web)}/{_PAGE}/{opened_id}")
         return see_other(_opened_path(web, opened_id))
     purpose = PURPOSES[found.link.purpose]
-    shorter = chosen_steps(purpose.steps, passkey_first=True)
-    view = Invitation(
+    shorter, number = chosen_steps(purpose.steps, passkey_first=True), len(purpose.steps)
+    steps = phrase("This takes {count} steps.", count=number)
+    if context.provider.policy.takes_passkeys and shorter != purpose.steps:
+        steps = phrase("This takes 2 steps with a passkey, or {count} with a password.", count=number)
+    provider_name = web.provider.policy.name
+    view = Page(
         frame=Frame(form_token=interactions.form_token(context, browser.browser_id, opened_id), under_way=True),
         action=_opened_path(web, opened_id),
         heading=phrase("{entity} invites you", entity=entity.name),
-        introduction=purpose.introduction(found.user.name, web.provider.policy.name),
-        entity=entity.name,
-        number_name=NUMBERS[entity.type],
-        number=entity.registration_number,
-        steps=len(purpose.steps),
-        fewer=context.provider.policy.takes_passkeys and shorter != purpose.steps,
+        parts=(
+            _registration(entity),
+            purpose.introduction(found.user.name, provider_name),
+            _what_joining_means(entity),
+            TitledGroup(
+                heading=phrase("I have an account with {provider_name}", provider_name=provider_name),
+                parts=(
+                    phrase("Sign in, then accept. How you sign in does not change."),
+                    Form(button=phrase("Sign in"), decision=_SIGN_IN),
+                ),
+            ),
+            TitledGroup(
+                heading=phrase("I am new"),
+                parts=(
+                    Cell(values=(steps, phrase("You accept with the last step."))),
+                    Form(button=phrase("Set up your sign-in"), decision=_NEW, secondary=True),
+                ),
+            ),
+            Disclosure(
+                summary=phrase("I do not want this"),
+                look="help",
+                parts=(
+                    phrase(
+                        "You can close this page. If you decline, the link stops working, and {entity} sees that the "
+                        "invitation is gone.",
+                        entity=entity.name,
+                    ),
+                    Ways(buttons=((_DECLINE, phrase("Decline")),)),
+                ),
+            ),
+        ),
     )
     return page_response(request, web.renderer, view)
 
@@ -417,16 +469,33 @@ async def _enter(
 
 async def _show_acceptance(account: AccountContext, opened_id: str, invited: OpenInvitation) -> View:
     user, entity = account.visit.user, invited.entity
-    return Accept(
-        frame=account.frame(up=Link(url=_opened_path(account.web, opened_id), text=phrase("The invitation"))),
+    other, decline = (_OTHER, phrase("Use another account")), (_DECLINE, phrase("Decline"))
+    if await acceptance.is_member(account.context, user.user_id, entity.entity_id):
+        nothing = phrase("This account already belongs to {entity}, so there is nothing to accept.", entity=entity.name)
+        asked: tuple[Part, ...] = (nothing, Form(button=other[1], decision=_OTHER, secondary=True, more=(decline,)))
+    else:
+        accept = Form(button=phrase("Accept"), decision=_ACCEPT, other=decline, more=(other,))
+        asked = _what_joining_means(entity), accept
+    return account.build_page(
+        phrase("Act for {entity}?", entity=entity.name),
+        _registration(entity),
+        phrase("You are signed in as {name} ({user_name}).", name=BoldName(user.name), user_name=user.user_name),
+        *asked,
+        up=Link(url=_opened_path(account.web, opened_id), text=phrase("The invitation")),
+        back=None,
         action=account_path(account.web, account.page),
-        heading=phrase("Act for {entity}?", entity=entity.name),
+    )
+
+
+def _registration(entity: Entity) -> Paragraph:
+    return Paragraph(Cell(values=(NUMBERS[entity.type], entity.registration_number)), look="hint")
+
+
+def _what_joining_means(entity: Entity) -> Phrase:
+    return phrase(
+        "If you accept, {entity} decides what you may do for it. It sees your name, user name and e-mail address. Other "
+        "organisations for which it lets you act see your name and user name. It cannot change how you sign in.",
         entity=entity.name,
-        number_name=NUMBERS[entity.type],
-        number=entity.registration_number,
-        name=user.name,
-        user_name=user.user_name,
-        belongs=await acceptance.is_member(account.context, user.user_id, entity.entity_id),
     )
 
 
@@ -557,7 +626,7 @@ async def _find_pending(
 
 def _forgotten_question(
     context: RequestContext, browser_id: str, *, here: str, kept: StoredForm | None, pending: _Pending | None
-) -> enrolment.ForgottenPassword:
+) -> Page:
     frame = msgspec.structs.replace(
         pending.frame if pending else Frame(),
         form_token=interactions.form_token(context, browser_id, _FORGOTTEN_FORM),
@@ -565,7 +634,46 @@ def _forgotten_question(
     )
     if kept is not None and kept.digest:
         frame = msgspec.structs.replace(frame, here=with_parameter(here))
-    return enrolment.ForgottenPassword(frame=frame, action=here, errors=kept.errors if kept else ())
+    name = context.provider.policy.name
+    user_name = Field(name="user_name", label=phrase("User name"), kind="user name")
+    return Page(
+        frame=frame,
+        heading=phrase("Choose a new password"),
+        action=here,
+        errors=kept.errors if kept else (),
+        parts=(
+            phrase("We will send a link to your account's e-mail address. You also need a code or your passkey."),
+            Form(parts=(user_name,), button=phrase("Send the link")),
+            Disclosure(
+                summary=phrase("I cannot get a code or use my passkey"),
+                look="help",
+                parts=(
+                    phrase(
+                        "Sign in with a recovery code: enter your password, then choose to use a recovery code. If you "
+                        "have none left, ask your organisation's {provider_name} administrator for a link.",
+                        provider_name=name,
+                    ),
+                ),
+            ),
+            Disclosure(
+                summary=phrase("I cannot sign in at all"),
+                look="help",
+                parts=(
+                    phrase(
+                        "Ask your organisation's {provider_name} administrator. They can unlock your account, or send a "
+                        "link to its e-mail address: for a new password if you still have a passkey, an authenticator "
+                        "app or a recovery code, for a new second step if you still know your password.",
+                        provider_name=name,
+                    ),
+                    phrase(
+                        "If you have lost both, if you are an owner of your organisation, or if nobody there can help, "
+                        "ask the operator of {provider_name}.",
+                        provider_name=name,
+                    ),
+                ),
+            ),
+        ),
+    )
 
 
 def _show_sent(web: WebContext, pending: _Pending | None, here: str) -> Problem:

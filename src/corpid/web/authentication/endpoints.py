@@ -46,8 +46,9 @@ from corpid.web.authentication.pages import AT_ONCE, Retry, final_frame
 from corpid.web.context import ARRIVE, ENTERED, WebContext, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors, views
+from corpid.web.pages.components import BoldName, Form, Page
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import FieldError, Frame, Link, ViewPart, client_site
+from corpid.web.pages.layout import BARE, FieldError, Frame, Link, ViewPart, client_site
 from corpid.web.pages.responses import (
     add_cookie,
     leave,
@@ -635,6 +636,11 @@ def unknown_page(reason: Phrase | None = None) -> View:
 # --- sign-out
 
 _SIGN_OUT_FORM: Final = "sign-out"
+_SIGNED_OUT: Final = Page(
+    frame=BARE,
+    heading=phrase("You are signed out"),
+    parts=(phrase("Nobody can use your account in this browser without signing in again. You can close this window."),),
+)
 
 
 async def sign_out(request: Request, web: WebContext) -> Response:
@@ -650,7 +656,7 @@ async def sign_out(request: Request, web: WebContext) -> Response:
     if browser is None or sent is None or not held:
         if request.method == "POST":
             return see_other(web.base_path + SIGN_OUT_PATH)
-        return page_response(request, web.renderer, views.SignedOut())
+        return page_response(request, web.renderer, _SIGNED_OUT)
     if request.method != "POST":
         return page_response(request, web.renderer, await _ask_sign_out(web, context, browser, held))
     form = parameters.parse(await form_bytes(request), {"form_token", "step"})
@@ -668,9 +674,14 @@ async def _ask_sign_out(web: WebContext, context: RequestContext, browser: Brows
     """
     found = [await web.provider.registry.directory.user(each.user_id) for each in held]
     opened = next((PATHS[each.purpose] for each in held if each.purpose in PATHS), "/")
-    return views.SignOut(
+    names = dict.fromkeys(user.name for user in found if user is not None)
+    return Page(
         frame=Frame(form_token=interactions.form_token(context, browser.browser_id, _SIGN_OUT_FORM)),
         action=web.base_path + SIGN_OUT_PATH,
-        people=tuple(dict.fromkeys(user.name for user in found if user is not None)),
-        stay=web.base_path + opened,
+        heading=phrase("Sign out?"),
+        parts=(
+            *(phrase("You are signed in as {user_name}.", user_name=BoldName(name)) for name in names),
+            phrase("Services that you have already opened may keep you signed in. Sign out there as well."),
+            Form(button=phrase("Sign out"), back=Link(url=web.base_path + opened, text=phrase("Stay signed in"))),
+        ),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from markupsafe import Markup, escape
@@ -36,6 +37,14 @@ class Code(ViewPart, frozen=True):
     """An identifier, an address or a name of the interface."""
 
     text: str
+
+
+class Foreign(ViewPart, frozen=True):
+    """A text in another language, such as that language's name."""
+
+    text: str
+    language: str
+    direction: str
 
 
 class English(ViewPart, frozen=True):
@@ -76,6 +85,12 @@ class LinkedName(str):
         return made
 
 
+class BoldName(str):
+    """A name that stands out in its sentence."""
+
+    __slots__ = ()
+
+
 SELECT: Final = "select-"
 """begins the names of the checkboxes that select a row"""
 LEAVE_OUT: Final = "except-"
@@ -91,7 +106,7 @@ class Choice(ViewPart, frozen=True, kw_only=True):
     chosen: bool = False
 
 
-Value: TypeAlias = "Phrase | str | int | date | Link | Label | Code | English | Cell | Details | None"
+Value: TypeAlias = "Phrase | str | int | date | Link | Label | Code | Foreign | English | Cell | Details | None"
 """what a cell or a fact shows; an instant is a datetime in the time zone of the deployment"""
 
 Part: TypeAlias = "Component | Value"
@@ -269,6 +284,51 @@ class Timeline(Component, frozen=True):
     entries: tuple[TimelineEntry, ...]
 
 
+class Line(ViewPart, frozen=True, kw_only=True):
+    """Something with a name, and what can be done with it."""
+
+    title: Value
+    notes: tuple[Value, ...] = ()
+    """None among them is left out"""
+    parts: tuple[Part, ...] = ()
+
+
+class TitledGroup(Component, frozen=True, kw_only=True):
+    """Parts below a heading of their own."""
+
+    template: ClassVar[str] = "components/titled_group.html"
+
+    heading: Phrase | str
+    state: Label | None = None
+    folded: bool = False
+    """whether it is opened on demand"""
+    note: Phrase | None = None
+    """beside the heading while it is folded"""
+    parts: tuple[Part, ...]
+
+
+class Lines(Component, frozen=True):
+    """A list in which each has several lines."""
+
+    template: ClassVar[str] = "components/lines.html"
+
+    lines: tuple[Line, ...]
+
+
+class Ways(Component, frozen=True, kw_only=True):
+    """A form of quiet buttons, which is no page's main one."""
+
+    template: ClassVar[str] = "components/ways.html"
+
+    buttons: tuple[tuple[str, Phrase], ...]
+    """what each sends as `decision`, empty for nothing, and its text"""
+    hidden: tuple[tuple[str, str], ...] = ()
+    about: Phrase | str = ""
+    """as in Link"""
+    action: str = ""
+    """as in Form"""
+
+
 class Progress(Component, frozen=True, kw_only=True):
     """Work that goes on: its page loads again by itself."""
 
@@ -299,9 +359,11 @@ class Disclosure(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/disclosure.html"
 
     summary: Phrase
+    about: Phrase | str = ""
+    """as in Link"""
     opened: bool = False
-    look: Literal["", "settings"] = ""
-    """`settings` has space for groups of fields"""
+    look: Literal["more", "help", "settings"] = "more"
+    """`settings` has space for groups of fields; `help` is for those who cannot go on"""
     parts: tuple[Part, ...]
 
 
@@ -311,6 +373,14 @@ class LinkList(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/link_list.html"
 
     links: tuple[tuple[Link, Value], ...]
+
+
+class Links(Component, frozen=True):
+    """Links below each other, of which nothing is said."""
+
+    template: ClassVar[str] = "components/links.html"
+
+    links: tuple[Link, ...]
 
 
 class LetterHead(Component, frozen=True, kw_only=True):
@@ -426,7 +496,7 @@ class Radios(Component, frozen=True, kw_only=True):
 
     name: str
     legend: Phrase
-    options: tuple[tuple[str, Phrase | str, Phrase | str | None], ...]
+    options: tuple[tuple[str, Value, Phrase | str | None], ...]
     """values, texts and hints"""
     value: str = ""
     hint: Phrase | None = None
@@ -485,10 +555,14 @@ class Form(Component, frozen=True, kw_only=True):
     """its text, unless it needs approval"""
     danger: bool = False
     """whether it takes something away"""
+    secondary: bool = False
+    """whether another form of the page comes first"""
     decision: str = ""
     """what the button sends as `decision`"""
     other: tuple[str, Phrase] | None = None
     """a second button: its `decision`, and its text"""
+    more: tuple[tuple[str, Phrase], ...] = ()
+    """quiet buttons, as `other`"""
     reason: Phrase | None = None
     """the hint of the field for a reason; None: it asks for none, unless it needs approval"""
     needs_approval: bool = False
@@ -501,6 +575,51 @@ class Form(Component, frozen=True, kw_only=True):
     """whether it may have a file, and what is long"""
     back: Link | None = None
     """in place of the page's way back"""
+
+
+class PasskeyForm(Component, frozen=True, kw_only=True):
+    """A form that makes or shows a passkey.
+
+    A script shows it where the browser knows passkeys. Field: passkey. Error id: passkey.
+    """
+
+    template: ClassVar[str] = "components/passkey_form.html"
+
+    action: str
+    options: str
+    """JSON for `navigator.credentials`"""
+    kind: Literal["create", "get"]
+    label: Phrase
+    """of its button"""
+    text: Phrase | None = None
+    other: Literal["", "after"] = ""
+    """whether another way follows"""
+    cancelled: Phrase | str = ""
+    known: Phrase | str = ""
+    failed: Phrase | str = ""
+    """what the script says if the person cancels, has a passkey already, or cannot use one; empty: that another way
+    remains"""
+
+
+class AppKey(Component, frozen=True, kw_only=True):
+    """The key of an authenticator app, to be scanned, opened or typed."""
+
+    template: ClassVar[str] = "components/app_key.html"
+
+    picture: str
+    """address of the QR code"""
+    link: str
+    """opens an app on the same device (otpauth)"""
+    secret: str
+    """in groups, to be typed"""
+
+
+class RecoveryCodes(Component, frozen=True, kw_only=True):
+    """Recovery codes, and buttons that save them."""
+
+    template: ClassVar[str] = "components/recovery_codes.html"
+
+    codes: tuple[str, ...]
 
 
 class Page(FormView, frozen=True, kw_only=True):
@@ -526,7 +645,9 @@ class Page(FormView, frozen=True, kw_only=True):
         return any(isinstance(each, Snippets) or (isinstance(each, Facts) and each.copies) for each in self.parts)
 
 
-_WITH_MARKUP: Final = frozenset({LinkedName, datetime, Phrase})
+_CONSTANTS: Final = 4096
+"""phrases without values of which the markup is kept, in each language"""
+_WITH_MARKUP: Final = frozenset({BoldName, LinkedName, datetime, Phrase})
 """types of values that may need markup within a sentence"""
 
 
@@ -537,10 +658,13 @@ def sentence_renderer(
 
     Names that are links, and instants by `moment`, stay so within it; what is no phrase stays as it is.
     """
+    constant = lru_cache(_CONSTANTS)(lambda text: escape(say(text, None)))
 
     def said(text: Any) -> Any:  # noqa: ANN401
         if type(text) is not Phrase:
             return text
+        if not text.values:
+            return constant(text)
         if _WITH_MARKUP.isdisjoint(map(type, text.values.values())):
             return escape(say(text, None))
         inserted: list[Markup] = []
@@ -548,6 +672,8 @@ def sentence_renderer(
         def prepared(value: object) -> object:
             if isinstance(value, LinkedName):
                 inserted.append(_show_name(value))
+            elif isinstance(value, BoldName):
+                inserted.append(Markup("<strong><bdi>{}</bdi></strong>").format(value))
             elif isinstance(value, datetime):
                 inserted.append(moment(value))
             else:
@@ -580,7 +706,7 @@ def value_renderer(
 
     def show_link(link: Link) -> Markup:
         about = say(link.about) if isinstance(link.about, Phrase) else link.about
-        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), _show_about(about))
+        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), about and _show_about(about))
 
     def show_cell(cell: Cell) -> Markup:
         notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in cell.notes)
@@ -589,10 +715,12 @@ def value_renderer(
     by_type: dict[type, Callable[..., str]] = {
         **written,
         Phrase: say,
+        Markup: escape,
         LinkedName: _show_name,
         Label: show_label,
         Link: show_link,
         Code: _show_code,
+        Foreign: _show_foreign,
         English: _show_english,
         Cell: show_cell,
         Details: lambda details: _show_details(details, shown),
@@ -613,9 +741,13 @@ def _show_code(code: Code) -> Markup:
     return Markup("<code>{}</code>").format(Markup("<wbr>").join(parts))
 
 
+def _show_foreign(foreign: Foreign) -> Markup:
+    return Markup('<span lang="{}" dir="{}">{}</span>').format(foreign.language, foreign.direction, foreign.text)
+
+
 def _show_english(english: English) -> Markup:
     pieces = (_show_code(Code(each)) if at % 2 else escape(each) for at, each in enumerate(english.text.split("`")))
-    return Markup('<span lang="en" dir="ltr">{}</span>').format(Markup().join(pieces))
+    return _show_foreign(Foreign(Markup().join(pieces), "en", "ltr"))
 
 
 def _show_name(name: LinkedName) -> Markup:

@@ -186,6 +186,25 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
 
 
+_AS_IT_IS: Final = {"autocapitalize": "none", "spellcheck": "false"}
+_CODE: Final = {"autocomplete": "one-time-code", **_AS_IT_IS, "dir": "ltr"}
+INPUTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "date": {"type": "date", "placeholder": "2026-11-30"},
+    "search": {"type": "search", "autocomplete": "off", "spellcheck": "false", "dir": "auto"},
+    "file": {"type": "file", "accept": ".csv,.tsv,.txt,text/csv"},
+    "email": {"type": "email", "autocomplete": "off", "spellcheck": "false"},
+    "own email": {"type": "email", "autocomplete": "email", **_AS_IT_IS, "dir": "ltr"},
+    "name": {"autocomplete": "name", "dir": "auto"},
+    "user name": {"autocomplete": "username", **_AS_IT_IS, "dir": "auto"},
+    "own user name": {"autocomplete": "username", "readonly": "readonly", "dir": "auto"},
+    "password": {"type": "password", "autocomplete": "current-password"},
+    "new password": {"type": "password", "autocomplete": "new-password"},
+    "any code": {**_CODE, "class": "input-key"},
+    "code": {"inputmode": "numeric", **_CODE, "class": "input-code"},
+}
+"""attributes of single-line inputs, by kind of field"""
+
+
 class Field(Component, frozen=True, kw_only=True):
     """A field of a form: a declared member and its value."""
 
@@ -195,9 +214,8 @@ class Field(Component, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, choices (several words, one a line), date, number, decimal, numeric, email, search, file or
-    text; a date has a calendar"""
-    value: str
+    """lines, flag, words, choices (several words, one a line), text, decimal, numeric, or one of INPUTS"""
+    value: str = ""
     words: tuple[tuple[str, Phrase | str | ViewPart], ...] = ()
     """the closed list of values, each with its text, or that of a checkbox with what a cell shows"""
     groups: tuple[tuple[Phrase, tuple[tuple[str, Phrase | str], ...]], ...] = ()
@@ -209,6 +227,11 @@ class Field(Component, frozen=True, kw_only=True):
     """what was found in its value, below it"""
     offered: tuple[str, ...] = ()
     """known values, which may be chosen in place of typing"""
+
+    @property
+    def attributes(self) -> Mapping[str, str] | None:
+        """Those of its input, if its kind has some."""
+        return INPUTS.get(self.kind)
 
 
 class Pager(ViewPart, frozen=True, kw_only=True):

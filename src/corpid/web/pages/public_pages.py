@@ -21,7 +21,8 @@ from corpid.texts import phrase
 from corpid.web.http.documents import compress_content, takes_gzip
 from corpid.web.http.requests import headers
 from corpid.web.pages import errors, views
-from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.components import Heading, Links, Page
+from corpid.web.pages.layout import BARE, Frame, Link
 from corpid.web.pages.rendering import MEDIA_TYPES
 from corpid.web.pages.responses import LANGUAGE_COOKIES, NO_STORE, page_response, see_other, where_of
 from corpid.web.pages.translations import Pick, lookup
@@ -47,8 +48,25 @@ _SECURITY_DAYS: Final = 180
 
 async def home(request: Request, web: WebContext) -> Response:
     """The home page, for people who open the server's address."""
-    base_url = web.provider.policy.base_url
-    view = views.Home(discovery=base_url + discovery.DISCOVERY_PATH, keys=base_url + discovery.JWKS_PATH)
+    policy = web.provider.policy
+    signs_in = phrase(
+        "{provider_name} signs people in to online services on behalf of the organisations that they act for.",
+        provider_name=policy.name,
+    )
+    document = Link(url=policy.base_url + discovery.DISCOVERY_PATH, text=phrase("Discovery document"))
+    keys = Link(url=policy.base_url + discovery.JWKS_PATH, text=phrase("Signing keys"))
+    view = Page(
+        frame=BARE,
+        heading=phrase("Sign-in for organisations"),
+        parts=(
+            signs_in,
+            phrase(
+                "You cannot sign in from this page. Go to the service that you want to use, and it will send you here."
+            ),
+            Heading(phrase("For developers")),
+            Links((document, keys)),
+        ),
+    )
     return page_response(request, web.renderer, view)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, nodes
+from jinja2.compiler import CodeGenerator
 from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup, escape
 
@@ -30,6 +31,8 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, Langu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jinja2.compiler import Frame as TemplateFrame
 
     from corpid.web.pages.views import View
 
@@ -102,6 +105,7 @@ def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
         lstrip_blocks=True,
         cache_size=-1,
     )
+    environment.code_generator_class = _PageCode
     environment.globals["static"] = static.url
     environment.filters["stop"] = _stop
     environment.filters["capitalised"] = capitalise
@@ -263,6 +267,24 @@ def _stop(value: object) -> str:
 
 def _suffix(name: str) -> str:
     return name.rpartition(".")[2]
+
+
+_MARKUP: Final = frozenset({"shown", "moment", "time"})
+"""filters that return Markup"""
+
+
+class _PageCode(CodeGenerator):
+    """Code that takes nothing for a phrase that cannot be one."""
+
+    def _output_child_pre(self, node: nodes.Expr, frame: TemplateFrame, finalize: CodeGenerator._FinalizeInfo) -> None:
+        super()._output_child_pre(node, frame, _finalized(node, finalize))
+
+    def _output_child_post(self, node: nodes.Expr, frame: TemplateFrame, finalize: CodeGenerator._FinalizeInfo) -> None:
+        super()._output_child_post(node, frame, _finalized(node, finalize))
+
+
+def _finalized(node: nodes.Expr, finalize: CodeGenerator._FinalizeInfo) -> CodeGenerator._FinalizeInfo:
+    return finalize._replace(src=None) if isinstance(node, nodes.Filter) and node.name in _MARKUP else finalize
 
 
 _PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s(?:((?:</\w+>)*)\.(?!\w))?|%%")

@@ -25,7 +25,7 @@ from corpid.web.http.middleware import FORM_POST_POLICY
 from corpid.web.http.requests import cookies, headers
 from corpid.web.pages.layout import BARE, Frame
 from corpid.web.pages.translations import LANGUAGES, Language, Pick, choose, lookup
-from corpid.web.pages.views import Arrive, FormPost, View
+from corpid.web.pages.views import ONE_MOMENT, FormPost, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -217,7 +217,7 @@ def enter(request: Request, web: WebContext, entered: InteractionRedirect) -> Re
             if requesting
             else BARE
         )
-        view = Arrive(frame=frame, action=f"{where}/{ARRIVE}", fields=((ARRIVE, held),))
+        view = FormPost(frame=frame, heading=ONE_MOMENT, action=f"{where}/{ARRIVE}", fields=((ARRIVE, held),))
         answer = page_response(request, web.renderer, view)
         held = ""
     if entered.cookie is not None:

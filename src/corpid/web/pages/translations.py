@@ -205,9 +205,9 @@ class Translator:
         """
         values = phrase.values
         if phrase.many:
-            wording = self.ngettext(phrase.message, phrase.many, int(str(values["count"])))
+            wording = self._translations.ngettext(phrase.message, phrase.many, int(str(values["count"])))
         else:
-            wording = self.gettext(phrase.message)
+            wording = self._translations.gettext(phrase.message)
         if not values:
             return wording
         return fill_wording(wording, {name: self.shown(value, prepared) for name, value in values.items()})

@@ -18,7 +18,7 @@ from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import BARE, FieldError, FormView, Frame, Link, PageView, ViewPart
+from corpid.web.pages.layout import FieldError, FormView, Frame, Link, PageView, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +61,8 @@ class SecondFactorForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SIGN_IN: Final = phrase("Sign in")
+TAKING_YOU_BACK: Final = phrase("Taking you back")
+ONE_MOMENT: Final = phrase("One moment")
 
 
 class TestPersonForm(ViewPart, frozen=True, kw_only=True):
@@ -292,7 +294,7 @@ class Leave(PageView, frozen=True, kw_only=True):
     """
 
     template: ClassVar[str] = "leave.html"
-    heading: ClassVar[Phrase] = phrase("Taking you back")
+    heading: ClassVar[Phrase] = TAKING_YOU_BACK
 
     url: str
     client_name: str
@@ -301,27 +303,14 @@ class Leave(PageView, frozen=True, kw_only=True):
 class FormPost(PageView, frozen=True, kw_only=True):
     """The page whose form posts the response to the RP.
 
-    A script sends it (OAuth 2.0 Form Post Response Mode §2, D37).
+    A script sends it (OAuth 2.0 Form Post Response Mode §2, D37); or a sign-in too long for a cookie (D15, D34).
     """
 
     template: ClassVar[str] = "form_post.html"
-    heading: ClassVar[Phrase] = phrase("Taking you back")
 
+    heading: Phrase = TAKING_YOU_BACK
     action: str
-    """the redirect URI"""
-    fields: tuple[tuple[str, str], ...]
-
-
-class Arrive(PageView, frozen=True, kw_only=True):
-    """The page that posts a sign-in too long for a cookie.
-
-    A script sends its form (D15, D34).
-    """
-
-    template: ClassVar[str] = "form_post.html"
-    heading: ClassVar[Phrase] = phrase("One moment")
-
-    action: str
+    """the redirect URI, or our own"""
     fields: tuple[tuple[str, str], ...]
 
 
@@ -332,7 +321,7 @@ class Wait(PageView, frozen=True, kw_only=True):
     """
 
     template: ClassVar[str] = "wait.html"
-    heading: ClassVar[Phrase] = phrase("One moment")
+    heading: ClassVar[Phrase] = ONE_MOMENT
 
     url: str
 
@@ -384,41 +373,6 @@ class Explain(FormView, frozen=True, kw_only=True):
     def shown(self) -> tuple[Choice, ...]:
         """The rendered entities."""
         return self.choices[:SHOWN]
-
-
-class SignOut(FormView, frozen=True, kw_only=True):
-    """The confirmation before the session ends (D30). Fields: none."""
-
-    template: ClassVar[str] = "sign_out.html"
-    heading: ClassVar[Phrase] = phrase("Sign out?")
-
-    people: tuple[str, ...]
-    """the names of those who are signed in in this browser"""
-    stay: str
-    """the address for a person who stays signed in"""
-
-
-class SignedOut(PageView, frozen=True, kw_only=True):
-    """The page after the session has ended, or without one (D30)."""
-
-    template: ClassVar[str] = "signed_out.html"
-    heading: ClassVar[Phrase] = phrase("You are signed out")
-
-    frame: Frame = BARE
-
-
-class Home(PageView, frozen=True, kw_only=True):
-    """The plain page at `/`.
-
-    Links are addresses of the discovery document and of the key set.
-    """
-
-    template: ClassVar[str] = "home.html"
-    heading: ClassVar[Phrase] = phrase("Sign-in for organisations")
-
-    discovery: str
-    keys: str
-    frame: Frame = BARE
 
 
 class View(Protocol):
