@@ -109,7 +109,9 @@ class _ByFileOrFolder(LoadFileScheduling):  # type: ignore[misc]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    return _ByFileOrFolder(config, log) if config.getoption("dist") == "loadfile" else None
+    """Unless some folders are named: then every process has a part of them."""
+    whole = config.args_source is config.ArgsSource.TESTPATHS
+    return _ByFileOrFolder(config, log) if whole and config.getoption("dist") == "loadfile" else None
 
 
 def _leaves_out_long(config: pytest.Config) -> bool:
