@@ -17,6 +17,7 @@ import pytest
 from _pytest.mark.structures import get_unpacked_marks
 from _pytest.runner import runtestprotocol
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 import corpid.rules.scim.resources  # noqa: F401 - see below
 from corpid import event_log
@@ -25,7 +26,7 @@ from tests.sign_in.world import new_world
 from tests.world.session import anyio_backend, no_task_left, one_loop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from _pytest.terminal import TerminalReporter
 
@@ -57,6 +58,9 @@ LONG_FIRST = (
     *("house/", "fuzz/", "account/", "sign_in/", "enrolment/", "protocol/"),
 )
 """what a test file's path in this folder begins with: the order in which files are begun"""
+TOGETHER = re.compile(r"tests/(?:cli|house|manage|protocol|unit)/")
+"""folders whose files share what is costly to make, such as worlds, compiled statements and parsed modules: one process
+runs all of them"""
 LONG_ALONE = re.compile(r"^pytestmark = \[?pytest\.mark\.(full|interop)\b", re.MULTILINE)
 IN_CI = os.environ.get("CI") == "true"
 WORTH_TELLING = 0.1
@@ -78,19 +82,40 @@ def _write_plainly(level: str, event: str, fields: dict[str, Any]) -> None:
 # What is logged in this process is laid out in colours for nobody, which would take a thirtieth of all tests.
 event_log.log().write = _write_plainly
 
-# How long an example takes depends on the machine, and no test asserts a duration.
+# How long an example takes depends on the machine, and no test asserts a duration. `make test-all` tries four times as many
+# examples as `make test`.
 settings.register_profile("corpid", deadline=None)
-settings.load_profile("corpid")
+settings.register_profile("quick", deadline=None, max_examples=25)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are collected, which stay
+    settings.load_profile("quick" if _leaves_out_long(config) else "corpid")
     # A shell that starts the tests in the background lets them and their processes ignore Ctrl-C, which tests send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if BROWSER_MISSING and IN_CI:
         msg = "Chromium is missing, and in CI tests/browser must run. `make test` as root installs it."
         raise pytest.UsageError(msg)
+
+
+class _ByFileOrFolder(LoadFileScheduling):  # type: ignore[misc]
+    """Gives a process a file at a time, or a folder of those that stay together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        together = TOGETHER.match(nodeid)
+        return together[0] if together else str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Unless some folders are named: then every process has a part of them."""
+    whole = config.args_source is config.ArgsSource.TESTPATHS
+    return _ByFileOrFolder(config, log) if whole and config.getoption("dist") == "loadfile" else None
+
+
+def _leaves_out_long(config: pytest.Config) -> bool:
+    return "not full" in config.option.markexpr
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -111,10 +136,19 @@ def pytest_pycollect_makeitem(
     collector: pytest.Module | pytest.Class, name: str, obj: object
 ) -> list[pytest.Item] | None:
     """Make nothing of a long test that is not run anyway: a table would become hundreds of them."""
-    long = "not full" in collector.config.option.markexpr and collector.istestfunction(obj, name)
+    long = _leaves_out_long(collector.config) and collector.istestfunction(obj, name)
     if long and any(mark.name == "full" for mark in get_unpacked_marks(obj)):
         return []
     return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make nothing of a table's long rows either."""
+    yield
+    if _leaves_out_long(metafunc.config):
+        rows = [row for row in metafunc._calls if all(mark.name != "full" for mark in row.marks)]
+        metafunc._calls = rows or metafunc._calls
 
 
 def pytest_collection_finish() -> None:
@@ -145,7 +179,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave out what is not run anyway: a file of long tests alone is not even imported."""
     if BROWSER_MISSING and collection_path.is_relative_to(BROWSER_TESTS):
         return True
-    if "not full" in config.option.markexpr and collection_path.suffix == ".py":
+    if _leaves_out_long(config) and collection_path.suffix == ".py":
         return True if LONG_ALONE.search(collection_path.read_text(encoding="utf-8")) else None
     return None
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import pytest
 
 from tests.machine import free_port, memory
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -427,3 +428,7 @@ def left_running(server: AbstractContextManager[T]) -> T:
 def stop() -> None:
     """End what runs; tests/conftest.py calls it at the end of the session."""
     _running.close()
+
+
+STORES: Final = pytest.mark.parametrize("memory", first_or_full([None, redis]), ids=["sqlite", "redis"])
+"""where short-lived data is, for a test that asks for `memory`"""

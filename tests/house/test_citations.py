@@ -31,7 +31,7 @@ def broken(text: str) -> Iterator[str]:
 def cited_twice(docstring: str) -> set[str]:
     """What both the first paragraph of a docstring and its "Source:" cite."""
     text, _, sources = docstring.rpartition("Source:")
-    return cited(text.partition("\n\n")[0]) & cited(sources)
+    return cited(text.partition("\n\n")[0]) & cited(sources) if text else set()
 
 
 def test_every_citation_is_a_heading_of_the_specification() -> None:

@@ -23,6 +23,7 @@ from corpid_dev.demo.new_rp import FILES, README
 from tests import quick_start
 from tests.interop.examples import EXAMPLES, OFFLINE, Example, installed, of_kind, started
 from tests.machine import free_port
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +134,7 @@ def test_a_new_relying_party_starts_with_one_command_and_a_person_signs_in(
         assert client.sign_in(demo.next_person()).tells(f'"{folder.name}"')
 
 
-@pytest.mark.parametrize("language", FILES)
+@pytest.mark.parametrize("language", first_or_full(FILES))
 def test_the_program_has_the_values_of_its_registration_and_none_of_the_example(
     demo: RunningDemo, tmp_path: Path, language: str
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.protocol.deployment import PAR
 from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.refusals import LOG, json_refusal, logged, resource_refusal
+from tests.tables import hold_in_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,17 +49,20 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 @pytest.mark.generations(*PUSHED, differ=True)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_whatever_a_parameter_holds_the_description_is_plain_and_short(shared: World, place: str, text: str) -> None:
+def test_whatever_a_parameter_holds_the_description_is_plain_and_short(shared: World) -> None:
     """D28: printable ASCII without quote and backslash, at most 300 characters, ending with the reference."""
-    answer = shared.push(**{"state": "s", **PLACES[place](text)})
-    if answer.status_code == 201:
-        assert (place, shared.interface.name) == ("acr_values", "fapi2")
-        return
-    error = answer.json()["error"]
-    status = 401 if error == "invalid_client" else 400
-    json_refusal(answer, status, error, state=None if place == "state" else "s")
+
+    def check(row: tuple[str, str]) -> None:
+        place, text = row
+        answer = shared.push(**{"state": "s", **PLACES[place](text)})
+        if answer.status_code == 201:
+            assert (place, shared.interface.name) == ("acr_values", "fapi2")
+            return
+        error = answer.json()["error"]
+        status = 401 if error == "invalid_client" else 400
+        json_refusal(answer, status, error, state=None if place == "state" else "s")
+
+    hold_in_each({f"{place} {at}": (place, text) for place in PLACES for at, text in enumerate(HOSTILE)}, check)
 
 
 @pytest.mark.parametrize("text", HOSTILE[:-1], ids=range(len(HOSTILE) - 1))

@@ -34,7 +34,6 @@ FINISHED = "This sign-in is finished"
 ELSEWHERE = "This sign-in continues in another browser"
 ALL = ("legacy", "intermediate", "current", "fapi2")
 PUSHED = tuple(name for name in ALL if INTERFACES[name].pushed)
-STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
 
 
 async def two_at(made: World, url: str) -> tuple[Browser, Browser]:
@@ -148,7 +147,7 @@ async def visit(made: World, browser: Browser) -> InteractionContext:
     return await interaction_context.load_interaction(await context(made.provider), interaction_id, sent)
 
 
-@STORES
+@engines.STORES
 @pytest.mark.parametrize("quicker", ["cancel", "completion"])
 async def test_of_a_strangers_cancel_and_the_persons_completion_both_come_true(
     quicker: str, memory: Callable[[], AbstractContextManager[str]] | None
@@ -180,7 +179,7 @@ async def test_of_a_strangers_cancel_and_the_persons_completion_both_come_true(
             await rp.redeem(person.left or "")
 
 
-@STORES
+@engines.STORES
 @pytest.mark.parametrize("quicker", ["cancel", "password"])
 async def test_of_cancel_and_password_at_once_in_one_browser_one_is_taken(
     quicker: str, memory: Callable[[], AbstractContextManager[str]] | None

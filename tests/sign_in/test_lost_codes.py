@@ -15,6 +15,7 @@ from corpid.stores.sql.open import open_sqlite
 from tests import engines as servers
 from tests.postbox import Postbox
 from tests.sign_in.world import form_of, new_world, post, rejected, walk_to
+from tests.tiers import first_or_full
 from tests.world.clock import Clock
 from tests.world.provider import copied, template
 from tests.world.short_lived import ShortLived
@@ -90,7 +91,7 @@ async def waits(browser: Browser, answer: httpx.Response) -> int:
     return int(said[1])
 
 
-@pytest.mark.parametrize("store", ["", "redis"])
+@pytest.mark.parametrize("store", first_or_full(["", "redis"]))
 async def test_a_right_code_that_may_have_been_used_counts_nowhere_and_the_next_one_works(
     tmp_path: Path, store: str
 ) -> None:

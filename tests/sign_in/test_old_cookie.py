@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 CHOICE = "Choose who you act for"
 FOREIGN = "This sign-in belongs to another browser"
 WAYS = ("app", "email", "recovery")
-STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
 
 
 async def ready(made: World) -> None:
@@ -79,7 +78,7 @@ async def misses(made: World) -> list[tuple[str, str, str]]:
     return [(each.actor, each.object, each.outcome) for each in await made.audit("sign_in.repeat")]
 
 
-@STORES
+@engines.STORES
 @pytest.mark.parametrize("way", WAYS)
 async def test_whoever_has_the_old_cookie_value_and_the_page_cannot_guess_the_form(
     way: str, memory: Callable[[], AbstractContextManager[str]] | None
@@ -106,7 +105,7 @@ async def test_whoever_has_the_old_cookie_value_and_the_page_cannot_guess_the_fo
         assert victim.page.heading == CHOICE
 
 
-@STORES
+@engines.STORES
 async def test_two_other_forms_leave_a_double_click_alone_and_the_third_ends_it(
     memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 AT_ONCE = 6
-STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["embedded", "redis"])
 
 
 async def signed_in(made: World, who: str) -> Browser:
@@ -50,7 +49,7 @@ async def arrive(made: World, url: str, browser: Browser) -> str:
     return told.get("code") or told["error"]
 
 
-@STORES
+@engines.STORES
 @pytest.mark.parametrize("people", [("bob",), ("bob", "carol")], ids=["one browser", "two browsers"])
 async def test_of_simultaneous_arrivals_of_signed_in_browsers_one_gets_a_code(
     people: tuple[str, ...], memory: Callable[[], AbstractContextManager[str]] | None

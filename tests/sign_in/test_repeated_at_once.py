@@ -12,6 +12,7 @@ import pytest
 from tests import engines
 from tests.manage.scene import ACME, appoint, in_portal, send
 from tests.sign_in.world import form_of, new_world, post, rejected, walk_to
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 SEALING: Final = b64encode(bytes(32)).decode()
 PATIENCE_SECONDS: Final = 30
 TIMES: Final = 4
-ON_EACH: Final = pytest.mark.parametrize("engine", ["sqlite", "postgresql", "redis"])
+ON_EACH: Final = pytest.mark.parametrize("engine", first_or_full(["sqlite", "postgresql", "redis"]))
 
 
 @asynccontextmanager

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 SIGN_IN = "Sign in"
-STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
 EITHER_WAY = pytest.mark.parametrize("session_seconds", [0, HOUR], ids=["every sign-in anew", "single sign-on"])
 
 
@@ -135,7 +134,7 @@ async def test_signing_out_ends_every_session_of_the_browser() -> None:
         assert elsewhere.page.heading != SIGN_IN
 
 
-@STORES
+@engines.STORES
 @EITHER_WAY
 async def test_a_session_that_ends_while_the_last_step_is_taken_brings_no_code(
     session_seconds: int, memory: Callable[[], AbstractContextManager[str]] | None
@@ -242,7 +241,7 @@ async def without_this_passkey(made: World) -> None:
     await change(made, remove_passkey=base64url(b"this"), end_sessions_but="")
 
 
-@STORES
+@engines.STORES
 @EITHER_WAY
 @pytest.mark.parametrize("event", [another_password, disabled], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("entities", [1, 2])
@@ -278,7 +277,7 @@ async def test_no_session_begins_for_somebody_who_is_signed_out_everywhere_at_th
             assert cookies_of(browser)["corpid"] == cookie
 
 
-@STORES
+@engines.STORES
 @pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a known one"])
 async def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
     known: bool, memory: Callable[[], AbstractContextManager[str]] | None

@@ -7,8 +7,6 @@ from contextlib import nullcontext
 from itertools import count
 from typing import TYPE_CHECKING
 
-import pytest
-
 from corpid.flows.authentication import throttle
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.people import unlock_user
@@ -209,7 +207,7 @@ async def test_a_forwarding_header_counts_only_from_a_trusted_proxy() -> None:
         assert await spray(made, "10.0.0.1") == 303
 
 
-@pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
+@engines.STORES
 async def test_of_attempts_that_come_at_once_past_the_free_ones_one_is_tried(
     memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:
@@ -230,7 +228,7 @@ async def test_of_attempts_that_come_at_once_past_the_free_ones_one_is_tried(
             assert sum(await asyncio.gather(*(tried(made) for _ in range(8)))) == 1
 
 
-@pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
+@engines.STORES
 async def test_what_an_account_refuses_is_not_counted_for_its_address(
     memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 CODE = "Enter your 6-digit code"
-STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
 
 
 def hour_long_world_on(memory: Memory | None, **options: Any) -> AbstractAsyncContextManager[World]:
@@ -45,7 +44,7 @@ async def submit(made: World, visit: InteractionContext, who: str) -> Interactio
     return await sign_in.submit_code(await context(made.provider), visit, code=code)
 
 
-@STORES
+@engines.STORES
 async def test_of_two_last_factors_at_once_the_second_tries_again(
     memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:
@@ -70,7 +69,7 @@ async def test_of_two_last_factors_at_once_the_second_tries_again(
         assert await scene.sessions(made, "id-bob") == []
 
 
-@STORES
+@engines.STORES
 @pytest.mark.parametrize("quicker", ["sign-in", "sign-out"])
 async def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_late(
     quicker: str, memory: Callable[[], AbstractContextManager[str]] | None

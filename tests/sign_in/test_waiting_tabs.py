@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 HOUR = 3600
 SIGN_IN = "Sign in"
 CHOICE = "Choose who you act for"
-STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
 EITHER_WAY = pytest.mark.parametrize("session_seconds", [0, HOUR], ids=["every sign-in anew", "single sign-on"])
 
 
@@ -126,7 +125,7 @@ async def test_a_store_that_fails_right_after_the_last_factor_loses_no_sign_in(m
     assert browser.page.heading == CHOICE
 
 
-@STORES
+@engines.STORES
 async def test_a_store_that_fails_while_the_last_factor_is_written_leaves_the_sign_in_as_it_was(
     memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:

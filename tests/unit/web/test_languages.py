@@ -30,6 +30,7 @@ from corpid.web.pages.translations import (
     translator,
 )
 from tests.browser.states import STATES
+from tests.tables import each_of, hold_in_each
 from tests.unit.web.test_page_rendering import VIEWS
 
 renderer = cache(partial(Renderer, added="corpid_dev"))
@@ -239,13 +240,13 @@ def wordless(value: Any) -> Any:
     return replace(value, **{field.name: wordless(getattr(value, field.name)) for field in fields(value)})
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_says_nothing_that_is_not_marked_for_translation(name: str) -> None:
+@each_of(PAGES)
+def test_a_page_says_nothing_that_is_not_marked_for_translation(shown: View) -> None:
     """In the pseudo-language every text that is translated stands in brackets: no letter is left outside.
 
     A moment is written by the rules of its locale, wherever it stands.
     """
-    view: View = wordless(PAGES[name])
+    view: View = wordless(shown)
     page = Read(renderer(name="7", developer_mode=True).render(view, PSEUDO))
     text = "\n".join(page.said)
     text = DATED.sub("", text)
@@ -260,7 +261,9 @@ def test_a_page_says_nothing_that_is_not_marked_for_translation(name: str) -> No
     [*(pytest.param(each, marks=pytest.mark.full) for each in LANGUAGES[:-1]), LANGUAGES[-1]],
     ids=[language.tag for language in LANGUAGES],
 )
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_is_there_in_every_language(name: str, language: Any) -> None:
-    page = Read(renderer().render(PAGES[name], language))
-    assert (page.root["lang"], page.root["dir"]) == (language.tag, "ltr")
+def test_every_page_is_there_in_every_language(language: Any) -> None:
+    def check(view: View) -> None:
+        page = Read(renderer().render(view, language))
+        assert (page.root["lang"], page.root["dir"]) == (language.tag, "ltr")
+
+    hold_in_each(PAGES, check)

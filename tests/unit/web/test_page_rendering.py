@@ -56,6 +56,7 @@ from corpid.web.pages.views import (
     Wait,
 )
 from corpid_dev.web.paths import CATALOGUE_PATH
+from tests.tables import each_of
 
 HOSTILE = """<script>alert(1)</script>"' onload='x' & {{ 7*7 }} <b>"""
 SAID = phrase("{name}", name=HOSTILE)
@@ -204,7 +205,7 @@ VIEWS |= {
         PAGE, errors=tuple((name, SAID) for name in ("passkey", "user_name", "password", "code", "kept", "language"))
     ),
 }
-every_page = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
+every_page = each_of(VIEWS)
 OWN_FORMS = {name: view for name, view in VIEWS.items() if not isinstance(view, FormPost)}
 
 
@@ -324,7 +325,7 @@ def test_every_visible_field_has_a_label_and_no_placeholder(view: View) -> None:
         assert "placeholder" not in field
 
 
-@pytest.mark.parametrize("view", OWN_FORMS.values(), ids=OWN_FORMS.keys())
+@each_of(OWN_FORMS)
 def test_every_post_form_of_ours_carries_the_form_token_and_the_step(view: View) -> None:
     """D35; a search is a GET and carries neither, since a token has no place in an address."""
     for form, fields in Shown(view).forms:

@@ -95,18 +95,15 @@ class Audit:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database: Final = database
         self._clock: Final = clock
-        row = insert(audit).values(parameters(_WRITTEN))
-        after_row = insert(audit_details).values(
-            number=sa.func.last_insert_rowid(), salt=sa.bindparam("salt"), detail=sa.bindparam("private")
-        )
-        self._insert: Final = database.prepare(row.inline)
+        self._insert: Final = database.prepare(lambda: _row().inline())
         self._insert_details: Final = database.prepare(
-            lambda: _detailed(row) if database.writes_in_queries else after_row.inline()
+            (lambda: _detailed(_row())) if database.writes_in_queries else _details_of_last_row
         )
         self._last: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
         self._entries: Final = Query(database, _select_range, _entry)
-        of_request = audit.c.request_id == text_parameter("request_id")
-        self._of_request: Final = Query(database, lambda: _select_range(of_request), _entry)
+        self._of_request: Final = Query(
+            database, lambda: _select_range(audit.c.request_id == text_parameter("request_id")), _entry
+        )
         self._sign_ins: Final = Query(
             database,
             lambda: (
@@ -447,6 +444,16 @@ class RecordedChange:
             if changed_row:
                 await self._audit.write(event)
         return changed_row
+
+
+def _row() -> Insert:
+    return insert(audit).values(parameters(_WRITTEN))
+
+
+def _details_of_last_row() -> Insert:
+    """The details of the row that this connection has just inserted."""
+    values = {"number": sa.func.last_insert_rowid(), "salt": sa.bindparam("salt"), "detail": sa.bindparam("private")}
+    return insert(audit_details).values(values).inline()
 
 
 def _detailed(row: Insert) -> Insert:

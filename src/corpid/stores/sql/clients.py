@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 import msgspec
@@ -24,11 +25,11 @@ from corpid.stores.sql.columns import (
     ExpiringRows,
     Query,
     T,
-    columns,
     integer_parameter,
     record_codec,
     record_table,
     repeat_texts,
+    select_columns,
     text_parameter,
     text_parameters,
 )
@@ -144,17 +145,12 @@ class _Registered(Generic[T]):
     def __init__(self, database: Database, audit: Audit, codec: Codec[T], table: sa.Table, key_sets: sa.Table) -> None:
         self._database: Final = database
         self._audit: Final = audit
-        records = sa.select(*columns(table, codec))
-        fetched = key_sets.c.client_id == sa.bindparam("client_id")
-        this = table.c.client_id == sa.bindparam("client_id")
-        self._get: Final = Query(database, lambda: records.where(this), codec.decode)
-        self._all: Final = Query(database, lambda: records.order_by(table.c.client_id), codec.decode)
-        self._fetched: Final = Query(
-            database, lambda: sa.select(*columns(key_sets, _FETCHED)).where(fetched), _FETCHED.decode
-        )
-        self._store: Final = database.prepare(lambda: upsert(key_sets, ("client_id", *_FETCHED.written)))
-        self._drop: Final = database.prepare(lambda: sa.delete(key_sets).where(fetched))
-        self._mentioning: Final = database.prepare(lambda: _clients_mentioning(table, key_sets))
+        self._get: Final = Query(database, partial(_select_one, table, codec.columns), codec.decode)
+        self._all: Final = Query(database, partial(_select_all, table, codec.columns), codec.decode)
+        self._fetched: Final = Query(database, partial(_select_one, key_sets, _FETCHED.columns), _FETCHED.decode)
+        self._store: Final = database.prepare(partial(upsert, key_sets, ("client_id", *_FETCHED.written)))
+        self._drop: Final = database.prepare(partial(_delete, key_sets))
+        self._mentioning: Final = database.prepare(partial(_clients_mentioning, table, key_sets))
 
     async def get(self, client_id: str) -> T | None:
         return await self._get.one(client_id=client_id)
@@ -514,6 +510,18 @@ class HourlyCounts:
         removes all older ones.
         """
         return await self._database.write(self._remove_oldest, {"before": before})
+
+
+def _select_one(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
+    return select_columns(table, names).where(table.c.client_id == sa.bindparam("client_id"))
+
+
+def _select_all(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
+    return select_columns(table, names).order_by(table.c.client_id)
+
+
+def _delete(key_sets: sa.Table) -> sa.Executable:
+    return sa.delete(key_sets).where(key_sets.c.client_id == sa.bindparam("client_id"))
 
 
 def _clients_mentioning(table: sa.Table, key_sets: sa.Table) -> sa.Executable:

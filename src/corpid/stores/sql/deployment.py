@@ -53,9 +53,12 @@ class NamedValues:
         self._put_first: Final = database.prepare(
             lambda: insert(deployment).values(parameters(("name", "value"))).on_conflict_do_nothing()
         )
-        is_before = sa.and_(deployment.c.name == sa.bindparam("name"), deployment.c.value == sa.bindparam("before"))
         self._change: Final = database.prepare(
-            lambda: sa.update(deployment).where(is_before).values(value=sa.bindparam("value"))
+            lambda: (
+                sa.update(deployment)
+                .where(deployment.c.name == sa.bindparam("name"), deployment.c.value == sa.bindparam("before"))
+                .values(value=sa.bindparam("value"))
+            )
         )
 
     async def get(self, name: str) -> str | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from corpid.rules.directory.changes import Conflict, MissingReference
 from corpid.rules.signing_keys import ProviderKey
-from corpid.stores.sql.columns import columns, encrypted_codec, record_codec
+from corpid.stores.sql.columns import encrypted_codec, record_codec, select_columns
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.statements import Database, insert, parameters
 from corpid.stores.sql.tables import credentials, deployment, keys
@@ -27,6 +28,18 @@ _CALENDAR: Final = "signing_key_calendar"
 _FIRST_AUDIT: Final = {"name": "first_audit_key", "value": "made"}
 
 
+def _select_all(names: tuple[str, ...]) -> sa.Select[Any]:
+    return select_columns(keys, names).order_by(keys.c.created_at, keys.c.kid)
+
+
+def _lock_one(names: tuple[str, ...]) -> sa.Select[Any]:
+    return select_columns(keys, names).where(keys.c.kid == sa.bindparam("kid")).with_for_update()
+
+
+def _insert(names: tuple[str, ...]) -> sa.Executable:
+    return insert(keys).values(parameters(names))
+
+
 class Keys:
     """The provider's own keys, encrypted at rest (D42, D43).
 
@@ -40,14 +53,10 @@ class Keys:
         self._codec: Final = encrypted_codec(_KEYS, cipher, "keys", "kid", "secret")
         self._decoded: dict[tuple[object, ...], ProviderKey] = {}
         """the rows as they were read last: they are read every second, and seldom change"""
-        self._all: Final = database.prepare(
-            lambda: sa.select(*columns(keys, self._codec)).order_by(keys.c.created_at, keys.c.kid)
-        )
-        self._locked: Final = database.prepare(
-            lambda: sa.select(*columns(keys, self._codec)).where(keys.c.kid == sa.bindparam("kid")).with_for_update()
-        )
+        self._all: Final = database.prepare(partial(_select_all, self._codec.columns))
+        self._locked: Final = database.prepare(partial(_lock_one, self._codec.columns))
         self._any: Final = database.prepare(lambda: sa.select(keys.c.kid).limit(1))
-        self._insert: Final = database.prepare(lambda: insert(keys).values(parameters(self._codec.written)))
+        self._insert: Final = database.prepare(partial(_insert, self._codec.written))
         self._update: Final = database.prepare(
             lambda: sa.update(keys).where(keys.c.kid == sa.bindparam("this_kid")).values(parameters(_CHANGED))
         )

@@ -314,9 +314,8 @@ class Checkpoints:
         self.restarting = False
         """true for some milliseconds, in which this process should begin no transaction"""
         self._failure: Exception | None = None
-        self._connection: Final = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection: sqlite3.Connection | None = None
+        """the thread's own, once the log was long; most commands end before"""
         self._thread: Final = threading.Thread(target=self._keep, name="corpid-checkpoints", daemon=True)
         self._thread.start()
 
@@ -330,9 +329,10 @@ class Checkpoints:
             raise self._failure
 
     def stop(self) -> None:
-        """Write everything to the main file, empty the log, end the thread.
+        """End the thread.
 
-        Blocks for that long.
+        If it has made a checkpoint, it first writes everything to the main file and empties the log, and this blocks for
+        that long. Else SQLite does so when the last connection is closed, which is quick since the log is short.
         """
         self._stopping = True
         self._wanted.set()
@@ -344,21 +344,29 @@ class Checkpoints:
             self._wanted.clear()
             if self._pages() > self._few:
                 self._try("PASSIVE")
-        self._try("TRUNCATE")
-        self._connection.close()
+        if self._connection is not None:
+            self._try("TRUNCATE")
+            self._connection.close()
 
     def _try(self, mode: str) -> None:
         try:
-            _, pages, _ = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            connection = self._connection = self._connection or self._connect()
+            _, pages, _ = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
             if mode == "PASSIVE" and pages > self._most:
                 self.restarting = True
                 try:
-                    self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+                    connection.execute("PRAGMA wal_checkpoint(RESTART)")
                 finally:
                     self.restarting = False
             self._failure = None
         except sqlite3.Error as error:
             self._failure = None if is_busy(error) else translate_error(error, str(self._path))
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, isolation_level=None)
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
 
     def _pages(self) -> int:
         try:
