@@ -120,6 +120,11 @@ async def test_a_person_asks_for_a_role_and_sees_what_became_of_it(made: World) 
     assert await roles(made, "alice") == []
     [request] = await requests(made)
     registry, now = made.provider.registry, made.clock()
+    await approvals.comment_on_request(
+        registry, request.request_id, actor=await nadia(made), text="I ask your manager", now=now
+    )
+    await go(made, browser, "access")
+    assert "Comment: I ask your manager" in browser.page.text
     await approvals.approve_request(registry, request.request_id, actor=await nadia(made), reason="Agreed", now=now)
     [row] = await roles(made, "alice")
     assert row.role == "Checker"

@@ -698,6 +698,7 @@ def _request_line(account: AccountContext, own: OwnRequest) -> Line:
             Label(_REQUEST_STATES[own.state], "warning" if waits else ""),
             *access_texts.details(own.row),
             Cell(values=(asked_on, request.reason)),
+            *(Cell(values=(phrase("Comment:"), each.text)) for each in request.comments),
             Cell(values=(phrase("Answer:"), answer)) if answer else None,
         ),
         parts=(
