@@ -124,7 +124,7 @@ async def test_a_person_asks_for_a_role_and_sees_what_became_of_it(made: World) 
         registry, request.request_id, actor=await nadia(made), text="I ask your manager", now=now
     )
     await go(made, browser, "access")
-    assert "Comment: I ask your manager" in browser.page.text
+    assert "nadia (Nadia Rahman), 15 Jan 2027: I ask your manager" in browser.page.text.replace(" ,", ",")
     await approvals.approve_request(registry, request.request_id, actor=await nadia(made), reason="Agreed", now=now)
     [row] = await roles(made, "alice")
     assert row.role == "Checker"

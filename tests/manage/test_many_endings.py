@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
-from corpid.flows.directory.write import Refused, RequestDetails
-from corpid.rules.directory.records import Administrator, Assignment, ChangeRequest, Membership, Service, User
+from corpid.flows.directory.write import Refused, RequestDetails, write_changes
+from corpid.rules.directory.changes import MissingReference
+from corpid.rules.directory.records import Administrator, Assignment, Change, ChangeRequest, Membership, Service, User
 from tests.manage.scene import ACME
 from tests.manage.test_requests import acme
 from tests.manage.test_who_is_meant import owner
@@ -60,3 +62,31 @@ async def test_a_level_that_was_given_since_is_not_ended_with_a_hundred_others(m
             registry, request.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
         )
     assert await registry.directory.find(Administrator, *level.key) == level
+
+
+async def test_an_approval_of_many_is_made_whole_or_not_at_all(made: World) -> None:
+    """D55: one transaction, also of more changes than other writes have in one."""
+    [request] = await asked(made, 70, ("Maker", "Checker", "Viewer"))
+    assert len(request.changes) == 280
+    directory = made.provider.registry.directory
+    nowhere = Assignment(user_id="id-p001", entity_id=ACME, service_id="NONE", role="Maker")
+    approved = replace(request, state="approved")
+    with pytest.raises(MissingReference):
+        await directory.write([*request.changes, Change(request, approved), Change(None, nowhere)])
+    assert len([row async for row in directory.scan(Assignment)]) == 210
+    assert await directory.find(ChangeRequest, request.request_id) == request
+
+
+async def test_the_level_that_ends_with_a_membership_is_recorded_once(made: World) -> None:
+    """D57: the request names it, too."""
+    await acme(made)
+    registry, level = made.provider.registry, Administrator(user_id="id-cora", entity_id=ACME, level="administrator")
+    await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"), level)
+    held = await registry.directory.find(Membership, "id-cora", ACME)
+    asking = RequestDetails("She left", made.clock(), "u")
+    request = await write_changes(registry, owner(made), [Change(held, None)], asking=asking)
+    assert request is not None
+    await approvals.approve_request(
+        registry, request.request_id, actor=owner(made, "alice"), reason="Yes", now=made.clock()
+    )
+    assert len(await made.audit("administrator.remove")) == 1

@@ -141,7 +141,7 @@ def _as_data(found: RequestSummary) -> dict[str, object]:
         "decided_by_name": str(found.decided_by),
         "decided_reason": asked.decided_reason,
         "decided_at": asked.decided_at,
-        "comments": approvals.comments_as_data(found),
+        "comments": approvals.encode_comments(found),
         "changes": asked.changes,
         "people": asked.people,
         "name_changes": [{"was": str(was), "now": str(is_now)} for was, is_now in found.names.changed],

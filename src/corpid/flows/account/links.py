@@ -359,6 +359,8 @@ async def find_lapse(registry: Registry, link: FactorLink, *, now: float) -> str
     user, of = await directory.user(user_id), await directory.find(Membership, user_id, link.entity_id)
     if user is None or of is None:
         return "the person no longer belongs to the entity"
+    if of.created_at > link.created_at:
+        return "the person left the entity, and joined it again"
     if not is_sent_to(link, user):
         return "the account has another e-mail address"
     held, operates = await directory.find(Administrator, *of.key), await directory.find(Operator, user_id)

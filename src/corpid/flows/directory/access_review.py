@@ -386,8 +386,8 @@ async def sign_off_review(registry: Registry, actor: Actor, entity_id: str, *, n
         shown = ", ".join((await read_names(registry, entity_id, some)).values())
         further = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
         raise ReviewIncomplete(f"these people have not been reviewed with what they may do now: {shown}{further}")
-    ended = sum(each.decision == "end" for each in decisions.values())
-    kept = len(decisions) - ended
+    _, kept = await registry.access_reviews.counts(entity_id)
+    ended = len(decisions) - kept  # also of those who were kept first
     becomes = rules.signed_off(review, by=actor.name, kept=kept, ended=ended, now=now)
     event = audit_event(
         actor, AuditAction.ACCESS_REVIEW_SIGN_OFF, entity_id, entity_id=entity_id, kept=str(kept), ended=str(ended)

@@ -41,7 +41,6 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
     MOST_COMMENTS,
-    MOST_REASON_CHARACTERS,
     REDIRECTED,
     ApprovalEvent,
     ApprovalState,
@@ -50,6 +49,7 @@ from corpid.rules.directory.approvals import (
     approvers,
     decide_request,
     is_asked_for_oneself,
+    is_one_line,
     refresh_change,
     stale,
     state_at,
@@ -180,9 +180,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestedRemovals:
-    """Records that requests would remove, as they were then.
+    """The records that waiting requests would remove.
 
-    Of another record of the same key nobody has asked the removal (D68).
+    One that has changed since, or was made again with the same key, is not among them (D68).
     """
 
     def __init__(self, records: Iterable[KeyedRecord]) -> None:
@@ -193,7 +193,7 @@ class RequestedRemovals:
 
 
 def _without_sending(record: KeyedRecord) -> KeyedRecord:
-    """A record without what sending its invitation writes."""
+    """The record as if its invitation had never been sent."""
     return msgspec.structs.replace(record, invitation_sent_at=0) if isinstance(record, Membership) else record
 
 
@@ -211,8 +211,8 @@ async def approve_request(
     after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes: Sequence[Change] = request.changes
     are_now = await compare_names(registry, request)
-    if (over := _say_over(are_now)) is not None:
-        raise StaleRequest(over)
+    if (stale_reason := _explain_stale(are_now)) is not None:
+        raise StaleRequest(stale_reason)
     if are_now.digest != names if names else are_now.changed:
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
     current = await read_current(registry, changes)
@@ -221,7 +221,13 @@ async def approve_request(
     if gone:
         lines = (f"  {difference(each, are_now.people).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
-    further = [each for change in changes for each in await _find_ended(registry, change, changes)]
+    named = {(each.kind, each.key) for each in changes}
+    further = [
+        each
+        for change in changes
+        for each in await plan_endings(registry, change)
+        if (each.kind, each.key) not in named
+    ]
     if further:
         lines = (f"  {difference(each, are_now.people).subject}" for each in further)
         raise StaleRequest("this would end as well, which the request does not name; request it again:", *lines)
@@ -252,17 +258,14 @@ async def approve_request(
     return after
 
 
-def _say_over(names: NameChanges) -> Phrase | None:
-    """Reason that a request can only be declined: its people differ."""
+def _explain_stale(names: NameChanges) -> Phrase | None:
+    """The reason that a request can only be declined.
+
+    None if its people are still the same.
+    """
     if names.redirected:
         return REDIRECTED
     return _PEOPLE_GONE if names.gone else None
-
-
-async def _find_ended(registry: Registry, change: Change, requested: Sequence[Change]) -> list[Change]:
-    """Roles and level that end with a membership, unless requested."""
-    named = {(each.kind, each.key) for each in requested}
-    return [each for each in await plan_endings(registry, change) if (each.kind, each.key) not in named]
 
 
 async def decline_request(
@@ -304,12 +307,15 @@ async def comment_on_request(
     The requester and those who may decide can. `now` is in epoch seconds. Raises Refused if it is empty or too long, the
     request has too many or was decided, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    found = await _find_readable(registry, request_id, actor)
-    authorise(actor, "write", build_request_object(found, "withdrawal" if _is_own(found, actor) else "approval"))
-    if not text.strip():
-        raise Refused(phrase("comment: enter what you want to say"))
-    if len(text) > MOST_REASON_CHARACTERS or not text.isprintable():
-        raise Refused(phrase("comment: enter one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
+    found = await _find(registry, request_id)
+    kind: Literal["approval", "withdrawal"] = (
+        "withdrawal" if found is not None and _is_own(found, actor) else "approval"
+    )
+    authorise(actor, "write", Object(kind=kind) if found is None else build_request_object(found, kind))
+    if found is None:
+        raise NoRequest(_GONE)
+    if not is_one_line(text):
+        raise Refused("comment: one line of at most 500 characters")
     try:
         after = add_comment(found, by=actor.name, text=text.strip(), now=now)
     except RequestClosed as error:
@@ -323,7 +329,7 @@ async def comment_on_request(
     return after
 
 
-def list_authors(found: ChangeRequest) -> frozenset[str]:
+def list_actors(found: ChangeRequest) -> frozenset[str]:
     """Return who requested, decided and commented, as the audit names them. Source: D55"""
     return frozenset({found.requester, found.decided_by, *(each.author for each in found.comments)} - {""})
 
@@ -378,7 +384,7 @@ async def summarise_request(registry: Registry, found: ChangeRequest, reader: Ac
     """A request as people read it. Raises StoreUnavailable. Source: D55, D68"""
     changes = found.changes
     names = await compare_names(registry, found)
-    actors = await name_actors(registry, found.entity_id, list_authors(found), reader=reader)
+    actors = await name_actors(registry, found.entity_id, list_actors(found), reader=reader)
     state = state_at(found, now)
     then = read_requested_names(found, names.people.keys() - names.gone)
     people = names.people if state is ApprovalState.PENDING else {**names.people, **then}
@@ -393,7 +399,7 @@ async def summarise_request(registry: Registry, found: ChangeRequest, reader: Ac
     )
 
 
-def comments_as_data(found: RequestSummary) -> list[dict[str, str | int]]:
+def encode_comments(found: RequestSummary) -> list[dict[str, str | int]]:
     """Return the comments of a request for a program, the earliest first. Source: D55"""
     return [
         {"author": each.author, "author_name": str(author), "text": each.text, "at": each.at}
@@ -552,8 +558,8 @@ async def load_request(registry: Registry, actor: EntityAdministrator, request_i
         return shown
     shown = msgspec.structs.replace(shown, name_changes=differing)
     if not shown.why_not:
-        over = _say_over(differing) if differing is not None else None
-        why = over or await _why_no_approval(registry, found, actor)
+        stale_reason = _explain_stale(differing) if differing is not None else None
+        why = stale_reason or await _why_no_approval(registry, found, actor)
         shown = msgspec.structs.replace(shown, why_no_approval=why)
         if not shown.why_no_approval:
             return shown
@@ -778,7 +784,7 @@ async def _show_page(
 ) -> ListPage[Request]:
     """A page of requests; `names_read` as in `load_names`, `alone` as in `_find_approvers`."""
     changes = {each.request_id: each.changes for each in page.found}
-    actors = {name for each in page.found for name in list_authors(each)}
+    actors = {name for each in page.found for name in list_actors(each)}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
     pending = [each for each in page.found if state_at(each, now) is ApprovalState.PENDING]
     approving = await _find_approvers(registry, pending, actor, alone=alone)

@@ -309,16 +309,16 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
 
 
 def build_comments_email(
-    reader: Reader, requests: Sequence[RequestInWords], count: int, told: Mapping[str, Collection[int]]
+    reader: Reader, requests: Sequence[RequestInWords], count: int, new_comments: Mapping[str, Collection[int]]
 ) -> Email:
     """Others have commented on requests; `count` says on how many.
 
-    `requests` are those that are named, `told` the numbers of the new comments, from 1, by request. Source: D55
+    `requests` are those that are named, `new_comments` their numbers, from 1, by request. Source: D55
     """
     entity, first = reader.entity.name, requests[0]
     own = f"user:{reader.user.user_id}"
     new = [
-        [one for number, one in enumerate(each.comments, start=1) if number in told[each.record.request_id]]
+        [one for number, one in enumerate(each.comments, start=1) if number in new_comments[each.record.request_id]]
         for each in requests
     ]
     rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
@@ -326,15 +326,18 @@ def build_comments_email(
         for each, some in zip(requests, new, strict=True)
     ]
     _, author = new[0][-1]
+    of_own = all(is_asked_for_oneself(each.record) and each.record.requester == own for each in requests)
     if count == 1:
         subject = phrase("Comment on a request at {entity}: {change}", entity=entity, change=first.change)
+        action = _link_portal(reader, phrase("See the request"), _request_page(first))
     else:
         subject = phrase("Comments on {count} requests at {entity}", count=count, entity=entity)
-    if all(is_asked_for_oneself(each.record) and each.record.requester == own for each in requests):
-        action = _link_access(reader)
-    else:
-        action = _link_portal(reader, phrase("See the request"), _request_page(first))
-    parts = (*_list_requests(reader, requests, rows), *_count_further(count), action)
+        action = _link_portal(reader, phrase("See the requests"), "requests")
+    parts = (
+        *_list_requests(reader, requests, rows),
+        *_count_further(count),
+        _link_access(reader) if of_own else action,
+    )
     return _build_email(reader, subject, phrase("{name} wrote a comment.", name=author), parts)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import load_roles
+from corpid.flows.directory.person_names import read_names
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role
 from corpid.flows.directory.write import RequestDetails, check_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
@@ -19,6 +20,7 @@ from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
+from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.records import (
@@ -28,6 +30,7 @@ from corpid.rules.directory.records import (
     ChangeRequest,
     Entity,
     Membership,
+    RequestComment,
     Service,
     ThirdPartyAssignment,
     User,
@@ -94,6 +97,8 @@ class OwnRequest(msgspec.Struct, frozen=True, kw_only=True):
     row: Assignment
     service: Service
     entity: Entity
+    comments: tuple[tuple[RequestComment, str], ...] = ()
+    """each with its author, as the entity knows them"""
 
 
 async def list_own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
@@ -213,8 +218,13 @@ async def list_requests(context: RequestContext, user_id: str) -> list[OwnReques
     for each in sorted(own, key=lambda each: each.request_id, reverse=True):
         row = rows[each.request_id]
         if isinstance(row, Assignment) and (row.service_id,) in known and (row.entity_id,) in entity_of:
+            authors = [comment.author for comment in each.comments]
+            names = await read_names(
+                registry, each.entity_id, (), former=[author.partition(":")[2] for author in authors]
+            )
             listed.append(
                 OwnRequest(
+                    comments=tuple((comment, name_actor(comment.author, names)) for comment in each.comments),
                     request=each, state=state_at(each, context.now).value, row=row,
                     service=known[row.service_id,], entity=entity_of[row.entity_id,],
                 )

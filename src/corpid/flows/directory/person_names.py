@@ -228,25 +228,25 @@ async def compare_names(registry: Registry, request: ChangeRequest) -> NameChang
         each.user_id
         for each in people
         if each.user_id in concerned
-        and (was := then.get(each.user_id)) is not None
-        and was.membership_id not in ("", each.membership_id)
+        and each.user_id in then
+        and then[each.user_id].membership_id not in ("", each.membership_id)
     }
     there = names.keys() - left
     gone = {user_id: name for user_id, name in read_requested_names(request, names).items() if user_id not in there}
+    labels_then = {each.user_id: label_person(each) for each in request.people}
     differing = [
-        (was, each)
-        for each in people
-        if each.user_id in there
-        and names[each.user_id] != (label_person(was) if (was := then.get(each.user_id)) else "")
+        each for each in people if each.user_id in there and names[each.user_id] != labels_then.get(each.user_id, "")
     ]
     return NameChanges(
-        people=gone | names,
+        people=names | gone,
         changed=(
-            *((label_person(was) if was is not None else "", names[now.user_id]) for was, now in differing),
+            *((labels_then.get(each.user_id, ""), names[each.user_id]) for each in differing),
             *((name, "") for name in gone.values()),
         ),
         gone=frozenset(gone),
-        redirected=any(was is not None and now.invited and was.identity != now.identity for was, now in differing),
+        redirected=any(
+            each.user_id in then and each.invited and then[each.user_id].identity != each.identity for each in differing
+        ),
         digest=digest_names(people),
     )
 

@@ -20,7 +20,7 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.approvals import build_request_object, list_authors, load_names
+from corpid.flows.directory.approvals import build_request_object, list_actors, load_names
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.directory.person_names import read_names, read_requested_names
 from corpid.rules.audit_actions import COMMENT
@@ -483,7 +483,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
     ) -> Email | None:
         """Comments on waiting requests of the reader, or for them to decide.
 
-        Who has left, or lost their level, reads none.
+        Nobody who has left, or has lost their level, reads any.
         """
         now, own = self._provider.clock(), f"user:{reader.user.user_id}"
         belongs = await self._registry.directory.find(Membership, reader.user.user_id, reader.entity.entity_id)
@@ -498,11 +498,11 @@ class NoticeEmails(_Sender[_TakenNotices]):
         ]
         if not requests:
             return None
-        told = defaultdict[str, set[int]](set)
+        new_comments = defaultdict[str, set[int]](set)
         for each in queued:
-            told[each.subject.partition("/")[0]].add(int(each.facts[COMMENT]))
+            new_comments[each.subject.partition("/")[0]].add(int(each.facts[COMMENT]))
         described = await self._describe_requests(requests)
-        return notice_texts.build_comments_email(reader, described, len(requests), told)
+        return notice_texts.build_comments_email(reader, described, len(requests), new_comments)
 
     async def _write_review(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The review, if it was not signed off meanwhile."""
@@ -524,7 +524,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
         """
         found = []
         for each in requests[:_MOST]:
-            actors = [actor.partition(":")[2] for actor in list_authors(each)]
+            actors = [actor.partition(":")[2] for actor in list_actors(each)]
             names = await load_names(
                 self._registry, each.entity_id, each.changes, actors, names_read=read_requested_names(each)
             )

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from corpid.rules.fields import KeyedRecord
 
 _KIND: Final = "undo"
+_MOST: Final = 200
+"""changes that one transaction undoes"""
 _MOST_CHARACTERS: Final = 65536
 """of what is kept: some hundred roles"""
 _ROWS: Final = (Assignment, ThirdPartyAssignment)
@@ -67,7 +69,8 @@ async def keep_for_undo(
     False if it is not to be undone: then nothing is, since it was the last. Raises StoreUnavailable. Source: D80
     """
     entry, place = _locate(context, browser_id, actor)
-    text = encode_changes(changes).decode() if changes and all(map(is_undoable, changes)) else ""
+    can_be_kept = 0 < len(changes) <= _MOST and all(map(is_undoable, changes))
+    text = encode_changes(changes).decode() if can_be_kept else ""
     kept = bool(text) and len(text) <= _MOST_CHARACTERS
     if kept:
         people = await _read_people(context, actor, changes)

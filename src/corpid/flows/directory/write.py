@@ -126,7 +126,9 @@ _OF_TWO_ENTITIES: Final = frozenset({"grant", "third_party_assignment"})
 _SAME_NAME: Final = 10
 _AT_ONCE: Final = 200
 _MOST_ENDING: Final = 1000
-"""roles that a membership ends with"""
+"""roles that a membership ends with, of each kind"""
+_MOST_NAMED: Final = 2 * _MOST_ENDING + 2
+"""changes that a request names with those that follow: one transaction, which makes other writers wait"""
 _MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
 
@@ -248,13 +250,12 @@ async def write_changes(
     guards = [*found.guards, *seen]
     request = None
     if to_make is not None:
-        ending = [row for change in changes for row in await plan_endings(registry, change)]
-        kept = (*ending, *changes)
-        request = await _build_request(registry, found, kept, to_make)
+        requested = await _add_endings(registry, changes)
+        request = await _build_request(registry, found, requested, to_make)
         event = to_make.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
         event = replace(event, object=request.request_id, entity_id=request.entity_id)
         written: list[StoreChange] = [Change(None, request, event)]
-        guards += guard_records([*kept, Change(None, request)])
+        guards += guard_records([*requested, Change(None, request)])
     else:
         detail = approved.detail if approved is not None else {}
         several = len(changes) > 1 or any(is_membership_end(each) for each in changes)
@@ -667,6 +668,14 @@ async def _end_clients(registry: Registry, actor: Actor, changes: Sequence[Chang
         if client.entity_id in removed
     ]
     return [replace(each, event=build_change_event(actor, each)) for each in ended]
+
+
+async def _add_endings(registry: Registry, changes: Sequence[Change]) -> Sequence[Change]:
+    """Add what ends with memberships. Raises Refused if they are too many."""
+    ending = [row for change in changes for row in await plan_endings(registry, change)]
+    if len(changes) + len(ending) > _MOST_NAMED:
+        raise Refused(phrase("a request for approval can have at most {count} changes: split it", count=_MOST_NAMED))
+    return (*ending, *changes)
 
 
 def is_membership_end(change: Change) -> bool:

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 OPERATOR: Final = phrase("The operator")
 MOST_NAMED: Final = 2
 """people by name, if others are counted"""
-LEADING: Final = frozenset({"invite", "join", "end", "revoke"})
+ENDINGS: Final = frozenset({"end", "revoke"})
+LEADING: Final = ENDINGS | {"invite", "join"}
 """kinds that name a request, whatever else it has"""
 
 
@@ -132,11 +133,11 @@ def group_changes(changes: Sequence[Change]) -> list[ChangeGroup]:
 
 
 def _find_main(changes: Sequence[Change]) -> tuple[ChangeGroup, int]:
-    """The main group of changes, and the number of further ones."""
+    """The main group of changes, and how many it leaves unsaid."""
     groups = group_changes(changes)
-    main, own = next((each for each in groups if each.kind in LEADING), groups[0]), {"end", "revoke"}
-    rest = [each for each in groups if each is not main and not (main.kind in own and each.user_ids <= main.user_ids)]
-    return main, sum(len(each.changes) for each in rest)
+    main = next((each for each in groups if each.kind in LEADING), groups[0])
+    implied = main.user_ids if main.kind in ENDINGS else frozenset()
+    return main, sum(len(each.changes) for each in groups if each is not main and not each.user_ids <= implied)
 
 
 def _count_rest(rest: int, main: Phrase) -> Phrase:
@@ -288,7 +289,7 @@ def describe_authorisation(
 
 
 def describe_new_terms(change: Change, third_party: str) -> Phrase | None:
-    """Say what other terms of a grant mean at once.
+    """Say what new terms of a grant mean at first.
 
     None for another change. Source: D56
     """
@@ -299,7 +300,7 @@ def describe_new_terms(change: Change, third_party: str) -> Phrase | None:
         return phrase(
             "These terms apply from now on. The offer has no effect until {name} accepts it.", name=third_party
         )
-    if getattr(becomes, "state", "") == "accepted":
+    if isinstance(becomes, ThirdPartyGrant) and becomes.state == "accepted":
         return phrase(
             "It takes effect at once: access of people of {name} outside these terms has no effect any more.",
             name=third_party,

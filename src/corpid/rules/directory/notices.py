@@ -245,10 +245,12 @@ def of_comment(entry: AuditEntry, request: ChangeRequest) -> list[QueuedNotice]:
 
     To its requester and to those who commented before, except its author. Source: D55, docs/decisions/0022
     """
-    actors = {request.requester, *(each.author for each in request.comments)} - {entry.actor}
+    number = int(entry.detail[COMMENT])
+    before = (each.author for each in request.comments[: number - 1])
+    actors = {request.requester, *before} - {entry.actor}
     told = sorted(user_id for kind, _, user_id in (each.partition(":") for each in actors) if kind == "user")
     subject, due_at = f"{entry.object}/{entry.number:020}", entry.at + COLLECTED_SECONDS
-    facts = {COMMENT: entry.detail.get(COMMENT, "")}
+    facts = {COMMENT: str(number)}
     return _to_each(told, "comment", entry.entity_id, subject, facts, at=entry.at, due_at=due_at)
 
 

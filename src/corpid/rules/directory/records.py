@@ -682,7 +682,7 @@ class ChangeRequest(KeyedRecord, frozen=True, kw_only=True):
     people: Annotated[tuple[RequestedPerson, ...], Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ()
     """those that it names, in the order of their identifiers; none in a request of an earlier version"""
     comments: Annotated[tuple[RequestComment, ...], Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ()
-    """of the requester and of those who decide, the earliest first"""
+    """of administrators, the earliest first"""
 
 
 class DeletionRequest(KeyedRecord, frozen=True, kw_only=True):

@@ -48,6 +48,7 @@ from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
+    ChangeRequest,
     DeletionRequest,
     Membership,
     Operator,
@@ -128,13 +129,16 @@ class ChangeWriter:
                 await within()
 
     def _sort(self, changes: Sequence[StoreChange]) -> list[PlannedTransaction]:
-        """Return the changes of each transaction, at least one transaction."""
+        """Return the changes of each transaction, at least one transaction.
+
+        A request is decided, and carried out, in one (D55).
+        """
         records = sorted((each for each in changes if isinstance(each, Change)), key=self._rank)
-        starts = range(0, max(1, len(records)), CHANGES_AT_ONCE)
-        transactions = [
-            PlannedTransaction(records[start : start + CHANGES_AT_ONCE], self._guards.values()) for start in starts
-        ]
-        schedule = Schedule(records)
+        is_decision = any(isinstance(each.record, ChangeRequest) for each in records)
+        at_once = max(1, len(records)) if is_decision else CHANGES_AT_ONCE
+        starts = range(0, max(1, len(records)), at_once)
+        transactions = [PlannedTransaction(records[start : start + at_once], self._guards.values()) for start in starts]
+        schedule = Schedule(records, at_once)
         for change in changes:
             if (guard := self._guards.get(type(change))) is not None:
                 for number in guard.choose_transactions(change, schedule):
@@ -177,10 +181,11 @@ class PlannedTransaction:
 class Schedule:
     """The transactions of records, by what the records have in common."""
 
-    def __init__(self, records: Sequence[Change]) -> None:
+    def __init__(self, records: Sequence[Change], at_once: int) -> None:
         self._records: Final = records
+        self._at_once: Final = at_once
         self._spans: Final[dict[Callable[[KeyedRecord], Hashable], dict[Hashable, tuple[int, int]]]] = {}
-        self.count: Final = max(1, -(-len(records) // CHANGES_AT_ONCE))
+        self.count: Final = max(1, -(-len(records) // at_once))
 
     def find_first(self, trait: Callable[[KeyedRecord], Hashable], value: Hashable) -> int:
         """The first transaction with such a record, else the first of all."""
@@ -194,7 +199,7 @@ class Schedule:
         if trait not in self._spans:
             spans: dict[Hashable, tuple[int, int]] = {}
             for place, change in enumerate(self._records):
-                number, value = place // CHANGES_AT_ONCE, trait(change.record)
+                number, value = place // self._at_once, trait(change.record)
                 spans[value] = spans.get(value, (number, 0))[0], number
             self._spans[trait] = spans
         return self._spans[trait]
@@ -428,7 +433,7 @@ class RecordWriter:
         if change.event is not None and isinstance(was, Membership):
             await self._end_access(was, change.event)
         await self.database.run(kind.delete, key)
-        if change.event is not None:
+        if change.event is not None and was is not None:
             await self.audit.record_change(change.event, was, None)
 
     async def upsert(self, change: Change, *, is_new: bool = False) -> None:

@@ -698,7 +698,10 @@ def _request_line(account: AccountContext, own: OwnRequest) -> Line:
             Label(_REQUEST_STATES[own.state], "warning" if waits else ""),
             *access_texts.details(own.row),
             Cell(values=(asked_on, request.reason)),
-            *(Cell(values=(phrase("Comment:"), each.text)) for each in request.comments),
+            *(
+                Cell(values=(phrase("{name}, {day}:", name=author, day=account.moment(each.at).date()), each.text))
+                for each, author in own.comments
+            ),
             Cell(values=(phrase("Answer:"), answer)) if answer else None,
         ),
         parts=(

@@ -132,6 +132,6 @@ def _approval_members(call: Call, found: RequestSummary) -> dict[str, Any]:
         "decided_by": request.decided_by,
         "decided_by_name": str(found.decided_by),
         "decided_reason": request.decided_reason,
-        "comments": approvals.comments_as_data(found),
+        "comments": approvals.encode_comments(found),
         "etag": call.tag(request),
     }

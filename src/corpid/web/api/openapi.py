@@ -529,7 +529,7 @@ def _other_schemas() -> dict[str, Schema]:
             "requester_name": _said("For a person, the user name and the name."),
             "decided_by_name": _said("Likewise; empty while the request waits."),
             "comments": {
-                "type": "array", "description": "Of the requester and of those who decide, the earliest first.",
+                "type": "array", "description": "What administrators wrote about the request, the earliest first.",
                 "items": _shown({"author": "user:u-1", "author_name": "lina (Lina Rahman)", "text": "Since when?",
                                  "at": 1795000100}, "", {"author": _said("The actor, as in the audit.")}),
             },

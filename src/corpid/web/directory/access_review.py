@@ -428,6 +428,7 @@ async def ask_sign_off(at: PortalContext) -> Check:
     return Check(
         heading=phrase("Sign off the review?"),
         parts=() if refused else (stays, shows),
+        names=None,
         button=phrase("Sign off"),
         refused=refused,
         up=up,

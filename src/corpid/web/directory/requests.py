@@ -12,7 +12,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals
 from corpid.rules.directory.access_texts import GONE, details
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason, is_one_line
 from corpid.rules.directory.change_texts import (
     describe_new_terms,
     group_changes,
@@ -20,7 +20,7 @@ from corpid.rules.directory.change_texts import (
     title_changes,
     title_group,
 )
-from corpid.rules.directory.records import APPROVALS, Assignment, Membership, ThirdPartyAssignment
+from corpid.rules.directory.records import APPROVALS, Assignment, Membership, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.texts import Phrase, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
@@ -208,10 +208,6 @@ def _show_changes(found: Request) -> tuple[Part, ...]:
         alone = len(group.changes) == 1 and not group.roles
         sentence = summarise_change(group.changes[0], found.names) if alone else title_group(group, found.names)
         shown.append(Paragraph(sentence, look="summary"))
-        for change in group.changes:
-            third_party = getattr(change.record, "entity_id", "")
-            if effect := describe_new_terms(change, found.names.entities.get(third_party, third_party)):
-                shown.append(Paragraph(effect))
     invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
     gone = found.name_changes.gone if found.name_changes else frozenset()
     for person in found.record.people if found.state is ApprovalState.PENDING else ():
@@ -228,6 +224,15 @@ def _show_changes(found: Request) -> tuple[Part, ...]:
             ),
         )
     return tuple(shown)
+
+
+def _show_effects(found: Request) -> tuple[Phrase, ...]:
+    """Effects of new terms of authorisations, while the request waits."""
+    if found.state is not ApprovalState.PENDING:
+        return ()
+    grants = ((each, each.record.entity_id) for each in found.changes if isinstance(each.record, ThirdPartyGrant))
+    effects = (describe_new_terms(each, found.names.entities.get(party, party)) for each, party in grants)
+    return tuple(each for each in effects if each is not None)
 
 
 def _show_facts(found: Request) -> tuple[Part, ...]:
@@ -317,7 +322,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
         Actions(links, main=may_decide) if _is_long(found) else None,
         Group(
             look="beside",
-            parts=(Group(look="stack", parts=(*_show_changes(found), *_show_facts(found))), Facts(tuple(facts))),
+            parts=(Group(look="stack", parts=(*_show_changes(found), *_show_effects(found), *_show_facts(found))), Facts(tuple(facts))),
         ),
         _why_not(found) if pending and found.why_not else None,
         Paragraph(Cell(
@@ -355,6 +360,7 @@ async def show_decision(at: PortalContext) -> View:
     return at.build_page(
         phrase("Approve or decline"),
         *_show_changes(found),
+        *_show_effects(found),
         *(() if is_long else facts),
         Facts(((phrase("Requested by"), _requester(found)), (phrase("Reason"), found.record.reason))),
         only_decline or None,
@@ -367,7 +373,7 @@ async def show_decision(at: PortalContext) -> View:
 
 
 def _may_comment(found: Request) -> bool:
-    return found.can_withdraw or (found.state is ApprovalState.PENDING and not found.why_not)
+    return found.state is ApprovalState.PENDING and (found.own or not found.why_not)
 
 
 def _show_comments(at: PortalContext, found: Request) -> tuple[Part, ...]:
@@ -395,11 +401,11 @@ async def show_comment_form(at: PortalContext) -> View:
         *_show_changes(found),
         *_show_comments(at, found),
         Form(
-            button=phrase("Send"),
+            button=phrase("Send comment"),
             parts=(
                 Field(
                     name="comment", label=phrase("Comment"), most=MOST_REASON_CHARACTERS, value=at.form.get("comment", ""),
-                    hint=phrase("The person who made the request and those who commented get it by e-mail."),
+                    hint=phrase("We send it by e-mail to the person who made the request and to everybody who has commented."),
                 ),
             ),
         ),
@@ -411,8 +417,9 @@ async def save_comment(at: PortalContext) -> FormResult:
     """Add a comment. Raises InvalidInput."""
     found = await _found(at, _COMMENT)
     text = at.form.get("comment", "").strip()
-    if not text:
-        raise InvalidInput(phrase("Enter a comment."), field="comment")
+    if not is_one_line(text):
+        wrong = phrase("Enter a comment of one line, at most {count} characters long.", count=MOST_REASON_CHARACTERS)
+        raise InvalidInput(wrong, field="comment")
     request_id, now = found.record.request_id, at.context.now
     await await_change(approvals.comment_on_request(at.registry, request_id, actor=at.actor, text=text, now=now))
     return FormResult("request-commented", f"{REQUESTS}/{request_id}")

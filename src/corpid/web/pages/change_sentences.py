@@ -12,7 +12,7 @@ from corpid.flows.directory.write import ACTIONS
 from corpid.flows.operations.history import acting_for, noun, person_of, service_of
 from corpid.rules.audit_actions import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.directory.access_texts import GONE, name_parts
-from corpid.rules.directory.change_texts import LEADING, RequestNames, name_actor, say_done, title_changes
+from corpid.rules.directory.change_texts import ENDINGS, LEADING, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
 from corpid.rules.directory.records import RECORDS
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
@@ -303,17 +303,20 @@ def describe_entries(entries: Sequence[AuditEntry], names: HistoryNames, *, is_c
 
 
 def _say_done(entries: Sequence[AuditEntry], names: HistoryNames) -> Phrase | None:
+    """The sentence of entries of one kind.
+
+    None if it left something unsaid. What comes with an invitation or an end goes without saying, except a level that is given.
+    """
     kinds = [_kind_of(each) for each in entries]
     main = next((kind for kind in kinds if kind in LEADING), kinds[0])
     alike = [each for each, kind in zip(entries, kinds, strict=True) if kind == main]
     about = {(service_of(each), *_name_right(each)) for each in alike}
     people = {person_of(each): each for each in reversed(alike)}
     others = [each for each, kind in zip(entries, kinds, strict=True) if kind != main]
-    leaves = main in {"end", "revoke"}
-    goes_along = main in LEADING and all(
-        person_of(each) in people and (leaves or noun(each) != "administrator") for each in others
+    implied = main in LEADING and all(
+        person_of(each) in people and (main in ENDINGS or noun(each) != "administrator") for each in others
     )
-    if (others and not goes_along) or len(about) > 1 or len(people) < len(alike):
+    if (others and not implied) or len(about) > 1 or len(people) < len(alike):
         return None
     [(service_id, role, *further)] = about
     what: str | Phrase = names.services.get(service_id, service_id)
@@ -420,7 +423,7 @@ def list_notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase
     if approver := entry.detail.get("approved_by", ""):
         found.append(phrase("Approved by {name}.", name=name_author(approver, entry, names, own)))
     if entry.detail.get("approval") == "bypassed":
-        found.append(phrase("The operator made this change without the approval that it otherwise needs."))
+        found.append(phrase("The operator made this change without the approval that such a change needs."))
     if entry.detail.get("cleared") == "user_name":
         found.append(
             phrase(

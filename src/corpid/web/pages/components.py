@@ -277,7 +277,7 @@ class TimelineEntry(ViewPart, frozen=True, kw_only=True):
 
 
 class Timeline(Component, frozen=True):
-    """The history of a record in sentences, the latest first."""
+    """Sentences with who and when, in the caller's order."""
 
     template: ClassVar[str] = "components/timeline.html"
 
