@@ -50,7 +50,11 @@ async def test_approver_and_requester_comment_on_the_page_and_both_read_it(made:
     await browser.fill_and_submit("comment", comment=" Since when does she work here? ")
     assert "Your comment has been sent." in browser.page.text
     assert "Since when does she work here? You," in browser.page.text
-    theirs = await in_portal(made, f"requests/comment/{request.request_id}", who="bob")
+    theirs = await in_portal(made, who="bob")
+    assert "Somebody has commented on 1 request of yours." in theirs.page.text
+    await go(made, theirs, "requests")
+    assert "1 comment" in theirs.page.text
+    await go(made, theirs, f"requests/comment/{request.request_id}")
     assert "Since when does she work here? alice (Alice Tan)" in theirs.page.text
     await theirs.fill_and_submit("comment", comment="Since May.")
     await go(made, browser, f"requests/decide/{request.request_id}")
@@ -61,6 +65,10 @@ async def test_approver_and_requester_comment_on_the_page_and_both_read_it(made:
         ("user:id-bob", request.request_id, ACME),
     ]
     assert "May" not in f"{events}"
+    await go(made, browser, f"history/{events[0].number}")
+    await follow(browser, "See the request")
+    assert browser.url.endswith(request.request_id)
+    await go(made, browser, f"requests/decide/{request.request_id}")
     await browser.fill_and_submit(button="approve", reason="")
     assert "The request has been approved" in browser.page.text
     await go(made, browser, f"requests/{request.request_id}")

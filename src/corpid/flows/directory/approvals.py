@@ -431,6 +431,11 @@ def waits_for_others(found: ChangeRequest, actor: EntityAdministrator) -> bool:
     return state_at(found, actor.now) is ApprovalState.PENDING and _is_own(found, actor)
 
 
+def waits_for_requester(found: ChangeRequest, actor: EntityAdministrator) -> bool:
+    """Return whether somebody has commented on a waiting request of this administrator last."""
+    return waits_for_others(found, actor) and bool(found.comments) and found.comments[-1].author != actor.name
+
+
 def lowers_approvals(entity: Entity, chosen: Approvals) -> bool:
     """Return whether fewer changes would need approval, which needs approval itself. Source: D55"""
     return step(plan_choice(entity, chosen)) < 0

@@ -11,7 +11,7 @@ from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.approvals import can_decide, waits_for_others
+from corpid.flows.directory.approvals import can_decide, waits_for_others, waits_for_requester
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.queries import EntityTotals
@@ -43,6 +43,8 @@ class PortalRequest(SelfServiceRequest):
     requests: int = 0
     """that they can decide on"""
     own_requests: int = 0
+    commented_requests: int = 0
+    """own requests whose last comment is somebody else's"""
     """that they have made"""
     more_requests: bool = False
     """whether more wait than were looked through"""
@@ -143,5 +145,6 @@ async def _load_actor(context: RequestContext, visit: PortalRequest) -> PortalRe
         several=several,
         requests=sum(can_decide(each, actor) for each in waiting),
         own_requests=sum(waits_for_others(each, actor) for each in waiting),
+        commented_requests=sum(waits_for_requester(each, actor) for each in waiting),
         more_requests=len(waiting) > MOST_REQUESTS,
     )

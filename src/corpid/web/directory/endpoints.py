@@ -167,6 +167,11 @@ def _needs(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[
         "{count} request of yours needs another administrator.",
         "{count} requests of yours need another administrator.",
     )
+    commented = counted(
+        visit.commented_requests,
+        "Somebody has commented on {count} request of yours.",
+        "Somebody has commented on {count} requests of yours.",
+    )
     offers = counted(
         totals.offers,
         "{count} offer to act for another organisation needs your answer.",
@@ -176,6 +181,7 @@ def _needs(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[
     found = (
         (visit.requests or visit.more_requests, requests_label, "requests", _requests(visit)),
         (visit.own_requests, requests_label, "requests", own),
+        (visit.commented_requests, requests_label, "requests", commented),
         (sees_all and totals.offers, phrase("Third parties"), "third-parties", offers),
         (sees_all and totals.ending, phrase("Access"), access_list.ENDING, ending),
     )

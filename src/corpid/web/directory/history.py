@@ -21,6 +21,7 @@ from corpid.rules.directory.names import is_storable, set_apart
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.page_context import PortalContext, PortalPage
+from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import change_sentences as texts
 from corpid.web.pages.components import (
     Cell,
@@ -273,6 +274,8 @@ async def show_change(at: PortalContext) -> View:
     ]
     if entry.request_id:
         facts.append((phrase("Reference"), entry.request_id))
+    approval = entry.detail.get("approval", "")
+    request_id = entry.object if flow.noun(entry) == "approval" else approval if approval != "bypassed" else ""
     return at.build_page(
         texts.describe_entry(entry, names),
         Facts(tuple(facts)),
@@ -282,6 +285,9 @@ async def show_change(at: PortalContext) -> View:
             (phrase("What"), phrase("Before"), phrase("After")),
             ((name, _each(was), _each(becomes)) for name, was, becomes in differences),
         ),
+        at.link(f"{REQUESTS}/{request_id}", phrase("See the request"))
+        if request_id and entry.entity_id == own
+        else None,
         Paragraph(phrase("Personal details of this change were erased."), look="hint") if entry.erased else None,
     )
 

@@ -21,7 +21,7 @@ from corpid.rules.directory.change_texts import (
     title_group,
 )
 from corpid.rules.directory.records import APPROVALS, Assignment, Membership, ThirdPartyAssignment, ThirdPartyGrant
-from corpid.texts import Phrase, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     APPROVALS_SETTING,
@@ -121,8 +121,10 @@ def row(at: PortalContext, found: Request) -> tuple[Value, ...]:
     role = found.changes[0].record
     limits = details(role, part=False) if isinstance(role, Assignment | ThirdPartyAssignment) else ()
     link = Link(url=_path(at, found), text=title_changes(found.changes, found.names))
+    number = len(found.comments)
+    comments = (counted(number, "{count} comment", "{count} comments"),) if number else ()
     return (
-        Cell(values=(link,), notes=limits),
+        Cell(values=(link,), notes=(*limits, *comments)),
         _requester(found),
         found.record.reason,
         _decided_by(found),
