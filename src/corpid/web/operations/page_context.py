@@ -183,8 +183,12 @@ async def show_list(
             filters=Filters(
                 action=here,
                 fields=(
-                    *([Field(name="by", label=phrase("Sort by"), kind="words", value=by, words=ways)] if ways else []),
                     searched,
+                    *(
+                        [Field(name="by", label=phrase("Sort by"), kind="words", value=kept["by"], words=ways)]
+                        if ways
+                        else []
+                    ),
                 ),
             ),
             pager=counted_pager(here, known, at.query, page, most=AT_ONCE),
