@@ -27,17 +27,17 @@ from corpid.web.pages.components import (
     Details,
     Disclosure,
     English,
+    Entry,
+    EntryList,
     Facts,
     Filters,
-    Foreign,
+    ForeignText,
     Form,
     Group,
     Heading,
     Items,
     Label,
     LetterHead,
-    Line,
-    Lines,
     LinkList,
     Links,
     Page,
@@ -45,6 +45,7 @@ from corpid.web.pages.components import (
     Part,
     PasskeyForm,
     Progress,
+    QuietButtons,
     Radios,
     RecoveryCodes,
     RoleChoice,
@@ -52,14 +53,13 @@ from corpid.web.pages.components import (
     Selection,
     Series,
     Snippets,
+    Subsection,
     Table,
     Tabs,
     Tile,
     Tiles,
     Timeline,
     TimelineEntry,
-    TitledGroup,
-    Ways,
     table,
 )
 from corpid.web.pages.layout import ButtonForm, Field, Frame, Link, NavigationLink, Pager
@@ -404,27 +404,27 @@ OWN: Final = Page(
     heading=phrase("Your account"),
     parts=(
         phrase("E-mails to you go to {address}.", address=BoldName("wei.ling@harbour.example")),
-        Lines(
+        EntryList(
             (
-                Line(
+                Entry(
                     title="Work laptop",
                     notes=(
                         "Firefox on Linux", Label(phrase("Not in effect"), "warning"),
                         phrase("Last used {moment}", moment=NOW),
                     ),
                     parts=(
-                        Ways(buttons=(("", phrase("Sign out there")),), hidden=(("browser", "1"),), about="Work laptop"),
+                        QuietButtons(buttons=(("", phrase("Sign out there")),), hidden=(("browser", "1"),), about="Work laptop"),
                         Disclosure(
                             summary=phrase("What is shared"), about=_ABOUT, parts=(Items((phrase("Your name"),)),)
                         ),
                         Link(url="/account/browser/1", text=phrase("Change its name"), about="Work laptop"),
                     ),
                 ),
-                Line(title=LONG, notes=(phrase("This browser"),)),
+                Entry(title=LONG, notes=(phrase("This browser"),)),
             )
         ),
         *(
-            TitledGroup(
+            Subsection(
                 heading=name, state=Label(phrase("Suspended"), "warning"), folded=folded,
                 note=counted(1, "{count} role", "{count} roles"), parts=(phrase("You have no role here yet."),),
             )
@@ -444,7 +444,7 @@ OWN: Final = Page(
                 Field(name="kept", label=phrase("I have saved these codes."), kind="flag", value=""),
                 Radios(
                     name="language", legend=phrase("Your language"), value="ms",
-                    options=(("en", Foreign("English", "en", "ltr"), None), ("ms", Foreign("Bahasa Melayu", "ms", "ltr"), None)),
+                    options=(("en", ForeignText("English", "en", "ltr"), None), ("ms", ForeignText("Bahasa Melayu", "ms", "ltr"), None)),
                 ),
             ),
             button=phrase("Accept"), secondary=True, decision="accept", other=("decline", phrase("Decline")),

@@ -38,7 +38,7 @@ from corpid.web.pages.components import (
     Cell,
     Code,
     Facts,
-    Foreign,
+    ForeignText,
     Form,
     Heading,
     Items,
@@ -214,7 +214,7 @@ async def _client(at: _At, found: Client, *, own: bool) -> View:
             Facts(facts),
             phrase("This is the demo's own client. It stays as it is.") if own else Actions((change,), danger=remove),
             *(
-                (Heading(phrase("Advice")), Items(tuple(Foreign(_sentence(each), "en", "ltr") for each in advised)))
+                (Heading(phrase("Advice")), Items(tuple(ForeignText(_sentence(each), "en", "ltr") for each in advised)))
                 if advised and not own
                 else ()
             ),

@@ -21,19 +21,19 @@ from corpid.web.pages.components import (
     BoldName,
     Cell,
     Disclosure,
-    Foreign,
+    Entry,
+    EntryList,
+    ForeignText,
     Form,
     Items,
     Label,
-    Line,
-    Lines,
     Links,
     Page,
     PasskeyForm,
+    QuietButtons,
     Radios,
     RecoveryCodes,
-    TitledGroup,
-    Ways,
+    Subsection,
 )
 from corpid.web.pages.layout import ButtonForm, Component, Field, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
@@ -161,20 +161,20 @@ PAGE = Page(
     back="/account",
     parts=(
         phrase("{name}", name=BoldName(HOSTILE)),
-        Lines(
+        EntryList(
             (
-                Line(
+                Entry(
                     title=HOSTILE,
                     notes=(SAID, HOSTILE, None, Cell(values=(SAID, HOSTILE))),
                     parts=(
-                        Ways(buttons=(("", SAID),), hidden=(("browser", "b"),), about=SAID),
+                        QuietButtons(buttons=(("", SAID),), hidden=(("browser", "b"),), about=SAID),
                         Link(url="/more", text=SAID, about=HOSTILE),
                     ),
                 ),
             )
         ),
-        TitledGroup(heading=HOSTILE, state=Label(SAID, "warning"), folded=True, note=SAID, parts=(SAID,)),
-        TitledGroup(heading=SAID, parts=(Disclosure(summary=SAID, about=SAID, look="help", parts=(Items((SAID,)),)),)),
+        Subsection(heading=HOSTILE, state=Label(SAID, "warning"), folded=True, note=SAID, parts=(SAID,)),
+        Subsection(heading=SAID, parts=(Disclosure(summary=SAID, about=SAID, look="help", parts=(Items((SAID,)),)),)),
         PasskeyForm(
             action="/passkey", options='{"challenge": "' + HOSTILE + '"}', kind="create", label=SAID, text=SAID,
             other="after",
@@ -187,7 +187,7 @@ PAGE = Page(
                 Field(name="password", label=SAID, kind="new password", value=""),
                 Field(name="code", label=SAID, kind="code", value=HOSTILE),
                 Field(name="kept", label=SAID, kind="flag", value=""),
-                Radios(name="language", legend=SAID, options=(("x", Foreign(HOSTILE, "ms", "ltr"), None), ("y", HOSTILE, SAID))),
+                Radios(name="language", legend=SAID, options=(("x", ForeignText(HOSTILE, "ms", "ltr"), None), ("y", HOSTILE, SAID))),
             ),
             button=SAID,
             secondary=True,

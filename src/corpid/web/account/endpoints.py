@@ -54,20 +54,20 @@ from corpid.web.pages.components import (
     BoldName,
     Cell,
     Disclosure,
+    Entry,
+    EntryList,
     Facts,
-    Foreign,
+    ForeignText,
     Form,
     Heading,
     Items,
     Label,
-    Line,
-    Lines,
     LinkList,
     Links,
     Paragraph,
+    QuietButtons,
     Radios,
-    TitledGroup,
-    Ways,
+    Subsection,
 )
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link
@@ -196,7 +196,7 @@ async def show_browsers(account: AccountContext) -> View:
     return account.build_page(
         _BROWSERS,
         phrase("Services that you have already opened may keep you signed in. Sign out there as well."),
-        Lines(tuple(_browser_line(account, each) for each in found)),
+        EntryList(tuple(_browser_entry(account, each) for each in found)),
         Form(
             parts=(Paragraph(also, look="hint"),),
             button=phrase("Sign out everywhere else"),
@@ -206,16 +206,16 @@ async def show_browsers(account: AccountContext) -> View:
     )
 
 
-def _browser_line(account: AccountContext, browser: SignedInBrowser) -> Line:
+def _browser_entry(account: AccountContext, browser: SignedInBrowser) -> Entry:
     name = browser.given_name or browser.device or phrase("Another browser")
     used = phrase("Last used {moment}", moment=account.moment(browser.seen_at))
-    sign_out = Ways(
+    sign_out = QuietButtons(
         buttons=(("", phrase("Sign out there")),),
         hidden=(("browser", browser.name),),
         about=phrase("{first} · {rest}", first=name, rest=account.moment(browser.seen_at).date()),
     )
     rename = phrase("Change its name") if browser.given_name else phrase("Give it a name")
-    return Line(
+    return Entry(
         title=name,
         notes=(
             browser.device if browser.given_name else None,
@@ -288,17 +288,17 @@ async def show_sign_ins(account: AccountContext) -> View:
             "If one of these was not you, change your password and tell your organisation's {provider_name} administrator.",
             provider_name=account.provider.policy.name,
         ),
-        Lines(tuple(_sign_in_line(account, each) for each in found)),
+        EntryList(tuple(_sign_in_entry(account, each) for each in found)),
     )
 
 
-def _sign_in_line(account: AccountContext, past: PastSignIn) -> Line:
+def _sign_in_entry(account: AccountContext, past: PastSignIn) -> Entry:
     client = past.client_name or phrase("A service that is no longer available")
     entity = past.entity_name or phrase("an organisation that is no longer available")
     known = _SHOWN.get((past.amr, past.way)) or _SHOWN.get((past.amr, "")) or phrase("Another way")
     if past.way == completion.OF_SESSION:
         known = phrase("You were already signed in")
-    return Line(
+    return Entry(
         title=phrase("Your account") if past.account else client,
         notes=(
             account.moment(past.at),
@@ -332,7 +332,7 @@ async def show_sharing(account: AccountContext) -> View:
         else phrase(
             "You agreed to share data with these services. Each receives it whenever you sign in there, without asking you again."
         ),
-        Lines(tuple(_shared_line(account, each) for each in found)),
+        EntryList(tuple(_shared_entry(account, each) for each in found)),
         Links(others) if others else None,
         up=up,
     )
@@ -343,10 +343,10 @@ def _asks_again(web: WebContext) -> bool:
     return not web.provider.policy.consent_days
 
 
-def _shared_line(account: AccountContext, shared: SharedWith) -> Line:
+def _shared_entry(account: AccountContext, shared: SharedWith) -> Entry:
     about = phrase("with {client}, for {entity}", client=shared.client_name, entity=shared.entity_name)
     since, until = (account.moment(each).date() for each in (shared.since, shared.until))
-    return Line(
+    return Entry(
         title=shared.client_name,
         notes=(
             phrase("For {entity}", entity=shared.entity_name),
@@ -456,7 +456,7 @@ def _prove_email(account: AccountContext, wanted: str) -> View:
             button=phrase("Confirm"),
             decision="code",
         ),
-        Ways(buttons=(("again", phrase("Send a new code")), ("other", phrase("Use another address")))),
+        QuietButtons(buttons=(("again", phrase("Send a new code")), ("other", phrase("Use another address")))),
         back=None,
     )
 
@@ -514,7 +514,7 @@ async def show_language(account: AccountContext) -> View:
     choice = Radios(
         name="language",
         legend=phrase("Language of e-mails to you, and of pages in this browser"),
-        options=tuple((each.tag, Foreign(each.name, each.tag, each.direction), None) for each in LANGUAGES),
+        options=tuple((each.tag, ForeignText(each.name, each.tag, each.direction), None) for each in LANGUAGES),
         value=known.tag if known else "",
     )
     return account.build_page(phrase("Your language"), Form(parts=(choice,), button=phrase("Save")))
@@ -625,8 +625,9 @@ async def show_access(account: AccountContext) -> View:
         _ACCESS,
         *(_organisation(account, each, folded=len(found) > _MOST_UNFOLDED) for each in found),
         None if found else Paragraph(none, look="empty"),
-        TitledGroup(
-            heading=phrase("What you asked for"), parts=(Lines(tuple(_request_line(account, each) for each in asked)),)
+        Subsection(
+            heading=phrase("What you asked for"),
+            parts=(EntryList(tuple(_request_entry(account, each) for each in asked)),),
         )
         if asked
         else None,
@@ -634,35 +635,35 @@ async def show_access(account: AccountContext) -> View:
     )
 
 
-def _organisation(account: AccountContext, found: OwnEntity, *, folded: bool) -> TitledGroup:
+def _organisation(account: AccountContext, found: OwnEntity, *, folded: bool) -> Subsection:
     usable = found.membership.enabled and found.entity.enabled
     ordered = sorted(found.roles, key=lambda each: (each.role.row.end_date < account.context.today, each.role.row.key))
     level, name, number = _LEVELS.get(found.level), found.entity.name, len(ordered)
     more = account.link(
         ASK, phrase("Ask for access"), phrase("for {entity}", entity=name), entity=found.entity.entity_id
     )
-    return TitledGroup(
+    return Subsection(
         heading=name,
         state=None if usable else Label(phrase("Suspended"), "warning"),
         folded=folded,
         note=counted(number, "{count} role", "{count} roles") if number else phrase("No role"),
         parts=(
             level,
-            Lines(tuple(_role_line(each, account.context.day) for each in ordered)) if ordered else None,
+            EntryList(tuple(_role_entry(each, account.context.day) for each in ordered)) if ordered else None,
             None if level or ordered else phrase("You have no role here yet."),
             more if usable else None,
         ),
     )
 
 
-def _role_line(own: OwnRole, today: date) -> Line:
+def _role_entry(own: OwnRole, today: date) -> Entry:
     role = own.role
     state = access_texts.state(role.row, today)
     if state is None and roles.reasons(role, today.isoformat()):
         state = phrase("Not in effect")
     for_whom = role.client_entity or role.entity
     row = replace(role.row, end_date=roles.last_day(role, today.isoformat()) or NO_END)
-    return Line(
+    return Entry(
         title=access_texts.own_sentence(row, role.service, for_whom.name_for(role.entity.entity_id), today),
         notes=(
             Label(state, "warning") if state else None,
@@ -687,12 +688,12 @@ def _given(giver: Giver) -> Phrase | None:
     return None
 
 
-def _request_line(account: AccountContext, own: OwnRequest) -> Line:
+def _request_entry(account: AccountContext, own: OwnRequest) -> Entry:
     request, waits = own.request, own.state == "pending"
     sentence = access_texts.asked_sentence(own.row, own.service, own.entity.name, account.context.day)
     answer = decision_reason(request) if own.state in {"approved", "declined"} else ""
     asked_on = phrase("Asked on {day}:", day=account.moment(request.created_at).date())
-    return Line(
+    return Entry(
         title=sentence,
         notes=(
             Label(_REQUEST_STATES[own.state], "warning" if waits else ""),
@@ -705,7 +706,7 @@ def _request_line(account: AccountContext, own: OwnRequest) -> Line:
             Cell(values=(phrase("Answer:"), answer)) if answer else None,
         ),
         parts=(
-            Ways(
+            QuietButtons(
                 buttons=(("", phrase("Withdraw this request")),),
                 hidden=(("request", request.request_id),),
                 about=sentence,

@@ -26,7 +26,7 @@ from corpid.texts import Phrase, counted, phrase
 from corpid.web.account import factors
 from corpid.web.context import ENTERED, WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.components import BoldName, Disclosure, Form, Page, Paragraph, PasskeyForm, Ways
+from corpid.web.pages.components import BoldName, Disclosure, Form, Page, Paragraph, PasskeyForm, QuietButtons
 from corpid.web.pages.layout import BARE, ButtonForm, Field, FieldError, FormView, Frame, Link, ViewPart, time_limit
 from corpid.web.pages.responses import (
     COOKIE_SECONDS,
@@ -424,7 +424,7 @@ async def _second_factor(at: _StepContext) -> View:
     text = phrase("With a passkey you sign in with your fingerprint, your face or your device's PIN.")
     passkey = _passkey(at, options, _SET_UP_PASSKEY, text)
     secret, picture = enrolments.app_secret(at.context, at.loaded.enrolment), at.path(_PICTURE)
-    by_email = Ways(buttons=(("email", phrase("Use codes by e-mail instead")),), action=at.path("way"))
+    by_email = QuietButtons(buttons=(("email", phrase("Use codes by e-mail instead")),), action=at.path("way"))
     return at.build_page(
         factors.SET_UP_APP,
         "code",
@@ -441,7 +441,7 @@ async def _mailed_code(at: _StepContext) -> View:
     hint = wanted.hint if page.under_way or page.more else _NO_MORE_CODES
     code = Form(parts=(Field(name="code", label=phrase("Code"), hint=hint, kind="code"),), button=_CONTINUE)
     send = Form(button=phrase("Send the code"), decision="email", action=way)
-    others = Ways(buttons=(*wanted.ways, _APP_INSTEAD), action=way)
+    others = QuietButtons(buttons=(*wanted.ways, _APP_INSTEAD), action=way)
     if wanted.label:
         return at.build_page(heading, "code", code, others)
     # What was wrong with the code that was typed has no field any more.

@@ -63,8 +63,8 @@ from corpid.web.pages.components import (
     Form,
     Page,
     Paragraph,
-    TitledGroup,
-    Ways,
+    QuietButtons,
+    Subsection,
 )
 from corpid.web.pages.layout import BARE, Field, Frame, Link, ViewPart
 from corpid.web.pages.public_pages import not_found
@@ -369,14 +369,14 @@ async def _show_invitation(
             _registration(entity),
             purpose.introduction(found.user.name, provider_name),
             _what_joining_means(entity),
-            TitledGroup(
+            Subsection(
                 heading=phrase("I have an account with {provider_name}", provider_name=provider_name),
                 parts=(
                     phrase("Sign in, then accept. How you sign in does not change."),
                     Form(button=phrase("Sign in"), decision=_SIGN_IN),
                 ),
             ),
-            TitledGroup(
+            Subsection(
                 heading=phrase("I am new"),
                 parts=(
                     Cell(values=(steps, phrase("You accept with the last step."))),
@@ -392,7 +392,7 @@ async def _show_invitation(
                         "invitation is gone.",
                         entity=entity.name,
                     ),
-                    Ways(buttons=((_DECLINE, phrase("Decline")),)),
+                    QuietButtons(buttons=((_DECLINE, phrase("Decline")),)),
                 ),
             ),
         ),

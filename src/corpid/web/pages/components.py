@@ -39,7 +39,7 @@ class Code(ViewPart, frozen=True):
     text: str
 
 
-class Foreign(ViewPart, frozen=True):
+class ForeignText(ViewPart, frozen=True):
     """A text in another language, such as that language's name."""
 
     text: str
@@ -106,7 +106,7 @@ class Choice(ViewPart, frozen=True, kw_only=True):
     chosen: bool = False
 
 
-Value: TypeAlias = "Phrase | str | int | date | Link | Label | Code | Foreign | English | Cell | Details | None"
+Value: TypeAlias = "Phrase | str | int | date | Link | Label | Code | ForeignText | English | Cell | Details | None"
 """what a cell or a fact shows; an instant is a datetime in the time zone of the deployment"""
 
 Part: TypeAlias = "Component | Value"
@@ -284,8 +284,8 @@ class Timeline(Component, frozen=True):
     entries: tuple[TimelineEntry, ...]
 
 
-class Line(ViewPart, frozen=True, kw_only=True):
-    """Something with a name, and what can be done with it."""
+class Entry(ViewPart, frozen=True, kw_only=True):
+    """An entry of a list: title, notes and actions."""
 
     title: Value
     notes: tuple[Value, ...] = ()
@@ -293,10 +293,10 @@ class Line(ViewPart, frozen=True, kw_only=True):
     parts: tuple[Part, ...] = ()
 
 
-class TitledGroup(Component, frozen=True, kw_only=True):
-    """Parts below a heading of their own."""
+class Subsection(Component, frozen=True, kw_only=True):
+    """Parts below a heading of the second rank."""
 
-    template: ClassVar[str] = "components/titled_group.html"
+    template: ClassVar[str] = "components/subsection.html"
 
     heading: Phrase | str
     state: Label | None = None
@@ -307,18 +307,18 @@ class TitledGroup(Component, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
 
 
-class Lines(Component, frozen=True):
-    """A list in which each has several lines."""
+class EntryList(Component, frozen=True):
+    """A list whose entries have a title, notes and actions."""
 
-    template: ClassVar[str] = "components/lines.html"
+    template: ClassVar[str] = "components/entry_list.html"
 
-    lines: tuple[Line, ...]
+    entries: tuple[Entry, ...]
 
 
-class Ways(Component, frozen=True, kw_only=True):
-    """A form of quiet buttons, which is no page's main one."""
+class QuietButtons(Component, frozen=True, kw_only=True):
+    """Buttons that look like links, in a form of their own."""
 
-    template: ClassVar[str] = "components/ways.html"
+    template: ClassVar[str] = "components/quiet_buttons.html"
 
     buttons: tuple[tuple[str, Phrase], ...]
     """what each sends as `decision`, empty for nothing, and its text"""
@@ -376,7 +376,7 @@ class LinkList(Component, frozen=True, kw_only=True):
 
 
 class Links(Component, frozen=True):
-    """Links below each other, of which nothing is said."""
+    """A plain list of links."""
 
     template: ClassVar[str] = "components/links.html"
 
@@ -720,7 +720,7 @@ def value_renderer(
         Label: show_label,
         Link: show_link,
         Code: _show_code,
-        Foreign: _show_foreign,
+        ForeignText: _show_foreign,
         English: _show_english,
         Cell: show_cell,
         Details: lambda details: _show_details(details, shown),
@@ -741,13 +741,13 @@ def _show_code(code: Code) -> Markup:
     return Markup("<code>{}</code>").format(Markup("<wbr>").join(parts))
 
 
-def _show_foreign(foreign: Foreign) -> Markup:
+def _show_foreign(foreign: ForeignText) -> Markup:
     return Markup('<span lang="{}" dir="{}">{}</span>').format(foreign.language, foreign.direction, foreign.text)
 
 
 def _show_english(english: English) -> Markup:
     pieces = (_show_code(Code(each)) if at % 2 else escape(each) for at, each in enumerate(english.text.split("`")))
-    return _show_foreign(Foreign(Markup().join(pieces), "en", "ltr"))
+    return _show_foreign(ForeignText(Markup().join(pieces), "en", "ltr"))
 
 
 def _show_name(name: LinkedName) -> Markup:
