@@ -100,7 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _ByFileOrFolder(LoadFileScheduling):  # type: ignore[misc]
-    """Gives a process a file at a time, or a folder of those that stay together."""
+    """A scheduler by file, or by folder where files stay together."""
 
     def _split_scope(self, nodeid: str) -> str:
         together = TOGETHER.match(nodeid)
@@ -109,7 +109,7 @@ class _ByFileOrFolder(LoadFileScheduling):  # type: ignore[misc]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Unless some folders are named: then every process has a part of them."""
+    """Keep folders together when all tests run; named folders are spread over the processes."""
     whole = config.args_source is config.ArgsSource.TESTPATHS
     return _ByFileOrFolder(config, log) if whole and config.getoption("dist") == "loadfile" else None
 
@@ -144,7 +144,7 @@ def pytest_pycollect_makeitem(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
-    """Make nothing of a table's long rows either."""
+    """Drop the long rows of a table as well."""
     yield
     if _leaves_out_long(metafunc.config):
         rows = [row for row in metafunc._calls if all(mark.name != "full" for mark in row.marks)]

@@ -315,7 +315,7 @@ class Checkpoints:
         """true for some milliseconds, in which this process should begin no transaction"""
         self._failure: Exception | None = None
         self._connection: sqlite3.Connection | None = None
-        """the thread's own, once the log was long; most commands end before"""
+        """of the thread; opened when the log is first long, which most commands never see"""
         self._thread: Final = threading.Thread(target=self._keep, name="corpid-checkpoints", daemon=True)
         self._thread.start()
 
@@ -332,7 +332,7 @@ class Checkpoints:
         """End the thread.
 
         If it has made a checkpoint, it first writes everything to the main file and empties the log, and this blocks for
-        that long. Else SQLite does so when the last connection is closed, which is quick since the log is short.
+        that long. Otherwise SQLite does so when the last connection is closed, which is quick since the log is short.
         """
         self._stopping = True
         self._wanted.set()

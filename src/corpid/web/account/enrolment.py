@@ -72,8 +72,6 @@ PATH: Final = "/enrolment/"
 _CONTINUE: Final = phrase("Continue")
 _USER_NAME: Final = phrase("User name")
 _SET_UP_PASSKEY: Final = phrase("Set up a passkey")
-_SHOWN_CHARACTERS: Final = 400
-"""of what was typed, which the page shows again"""
 _NO_MORE_CODES: Final = phrase(
     "We cannot send any more codes here. Set up an authenticator app, or ask for a new link."
 )
@@ -387,7 +385,7 @@ async def _profile(at: _StepContext) -> View:
     chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
     taken = () if at.errors or not enrolment.name_taken else (("user_name", enrolment_steps.NAME_TAKEN),)
     typed = at.loaded.typed or chosen
-    name, user_name = (typed.get(each, "")[:_SHOWN_CHARACTERS] for each in ("name", "user_name"))
+    name, user_name = (typed.get(each, "")[:_TYPED_CHARACTERS] for each in ("name", "user_name"))
     hint = phrase(
         "You sign in with this, and {entity} sees it. Your e-mail address is a good choice.",
         entity=at.loaded.invited.entity.name if at.loaded.invited else "",
@@ -444,7 +442,7 @@ async def _mailed_code(at: _StepContext) -> View:
     others = QuietButtons(buttons=(*wanted.ways, _APP_INSTEAD), action=way)
     if wanted.label:
         return at.build_page(heading, "code", code, others)
-    # What was wrong with the code that was typed has no field any more.
+    # The page no longer has the field that an error about the code would link to.
     errors = tuple(("", text) for _, text in at.errors)
     return at._replace(errors=errors).build_page(heading, "code", hint, send if wanted.send else None, others)
 

@@ -443,7 +443,7 @@ async def _answer(request: Request, account: AccountContext, opened_id: str, *, 
     """
     context, visit = account.context, account.visit
     form = parameters.parse(await form_bytes(request), _INVITATION_FIELDS)
-    again = see_other(account_path(account.web, account.page))
+    again = see_other(account.path(account.page))
     if not interactions.is_form_token(context, form.get("form_token", ""), visit.browser.browser_id, visit.form):
         return again
     if longer:
@@ -483,7 +483,7 @@ async def _show_acceptance(account: AccountContext, opened_id: str, invited: Ope
         *asked,
         up=Link(url=_opened_path(account.web, opened_id), text=phrase("The invitation")),
         back=None,
-        action=account_path(account.web, account.page),
+        action=account.path(account.page),
     )
 
 

@@ -646,7 +646,7 @@ class Page(FormView, frozen=True, kw_only=True):
 
 
 _CONSTANTS: Final = 4096
-"""phrases without values of which the markup is kept, in each language"""
+"""phrases without values whose markup is cached, per language"""
 _WITH_MARKUP: Final = frozenset({BoldName, LinkedName, datetime, Phrase})
 """types of values that may need markup within a sentence"""
 
