@@ -136,6 +136,7 @@ def test_an_interrupted_building_of_indexes_goes_on_where_it_was(empty: Place) -
             for end in ends
         ),
         *(f"DROP TABLE {record}_words" for record in searched),
+        "ALTER TABLE change_requests DROP COLUMN comments",
         *(f"ALTER TABLE links DROP COLUMN {name}" for name in ("entity_id", "asked_by", "sent_to")),
         *(f"ALTER TABLE {of} DROP COLUMN words" for of in searched.values()),
     ):

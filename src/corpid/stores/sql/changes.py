@@ -390,7 +390,7 @@ class RecordWriter:
         self.sign_outs: Final = sign_outs
         self._namesakes: Final = database.prepare(_select_namesakes)
         self._account_named: Final = database.prepare(_select_account_named)
-        self._end_links: Final = database.prepare(_delete_links)
+        self._outdate_links: Final = database.prepare(_outdate_links)
         self._memberships: Final = kinds[Membership].prepare(_select_same, ("user_id",))
         self._carried: Final = [(kind, kinds[kind].prepare(_select_same, _MEMBER)) for kind in CARRIED]
         self._consequences: Final[Mapping[type, Callable[[Any, Any, AuditEvent | None], Awaitable[None]]]] = {
@@ -429,7 +429,7 @@ class RecordWriter:
         if change.event is not None and isinstance(was, User):
             await self._end_memberships(was, change.event)
         if isinstance(change.record, Membership):
-            await self.database.run(self._end_links, key)
+            await self.database.run(self._outdate_links, key)
         if change.event is not None and isinstance(was, Membership):
             await self._end_access(was, change.event)
         await self.database.run(kind.delete, key)
@@ -600,11 +600,10 @@ def _select_able_operator() -> sa.Select[Any]:
     return sa.select(operators.c.user_id).join(users).where(_FULL_OPERATORS, users.c.enabled).limit(1)
 
 
-def _delete_links() -> sa.Delete:
-    """Links that an administrator of the entity asked for."""
-    return sa.delete(links).where(
-        links.c.user_id == text_parameter("user_id"), links.c.entity_id == text_parameter("entity_id")
-    )
+def _outdate_links() -> sa.Update:
+    """Let the links that an administrator of the entity asked for be of an earlier membership (D69)."""
+    person, entity = text_parameter("user_id"), text_parameter("entity_id")
+    return sa.update(links).where(links.c.user_id == person, links.c.entity_id == entity).values(created_at=-1)
 
 
 def _lock_owners() -> sa.Select[Any]:
