@@ -432,7 +432,7 @@ def waits_for_others(found: ChangeRequest, actor: EntityAdministrator) -> bool:
 
 
 def waits_for_requester(found: ChangeRequest, actor: EntityAdministrator) -> bool:
-    """Return whether somebody has commented on a waiting request of this administrator last."""
+    """Return whether a comment on a request waits for its requester."""
     return waits_for_others(found, actor) and bool(found.comments) and found.comments[-1].author != actor.name
 
 

@@ -601,7 +601,7 @@ def _select_able_operator() -> sa.Select[Any]:
 
 
 def _outdate_links() -> sa.Update:
-    """Let the links that an administrator of the entity asked for be of an earlier membership (D69)."""
+    """Make an administrator's links those of an earlier membership (D69)."""
     person, entity = text_parameter("user_id"), text_parameter("entity_id")
     return sa.update(links).where(links.c.user_id == person, links.c.entity_id == entity).values(created_at=-1)
 

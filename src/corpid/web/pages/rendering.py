@@ -274,7 +274,7 @@ _MARKUP: Final = frozenset({"shown", "moment", "time"})
 
 
 class _PageCode(CodeGenerator):
-    """A generator that calls no `finalize` for a value that is Markup already."""
+    """A generator that leaves Markup alone: it calls no `finalize`."""
 
     def _output_child_pre(self, node: nodes.Expr, frame: TemplateFrame, finalize: CodeGenerator._FinalizeInfo) -> None:
         super()._output_child_pre(node, frame, _finalized(node, finalize))
