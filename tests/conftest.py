@@ -115,7 +115,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 def _leaves_out_long(config: pytest.Config) -> bool:
-    return "not full" in config.option.markexpr
+    return "not full" in config.option.markexpr.replace("full or not full", "")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
