@@ -24,8 +24,8 @@ WORDED: Final = frozenset({
     "access_review.sign_off_review ReviewIncomplete", "access_review._check_as_shown AccessChanged",
     "write.check_reason NoReason", "approvals.approve_request StaleRequest", "approvals._decide_request AlreadyDecided",
     "approvals.comment_on_request AlreadyDecided", "approvals.comment_on_request Refused",
-    "approvals.comment_on_request NoRequest",
-    "approvals.withdraw_request NoRequest", "approvals._find_readable NoRequest", "approvals.load_request NoRequest",
+
+    "approvals._require_write NoRequest", "approvals._find_readable NoRequest", "approvals.load_request NoRequest",
 })  # fmt: skip
 """types for which each page has a sentence of its own, or which it shows as a page that is not there"""
 RULES: Final = frozenset({

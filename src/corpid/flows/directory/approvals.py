@@ -41,6 +41,7 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
     MOST_COMMENTS,
+    MOST_REASON_CHARACTERS,
     REDIRECTED,
     ApprovalEvent,
     ApprovalState,
@@ -287,12 +288,7 @@ async def withdraw_request(
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    request = await _find(registry, request_id)
-    authorise(
-        actor, "write", Object(kind="withdrawal") if request is None else build_request_object(request, "withdrawal")
-    )
-    if request is None:
-        raise NoRequest(_GONE)
+    request = _require_write(actor, await _find(registry, request_id), "withdrawal")
     if reason:
         check_reason(reason)
     after = _decide_request(request, ApprovalEvent.WITHDRAW, actor, reason, now)
@@ -308,14 +304,10 @@ async def comment_on_request(
     request has too many or was decided, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     found = await _find(registry, request_id)
-    kind: Literal["approval", "withdrawal"] = (
-        "withdrawal" if found is not None and _is_own(found, actor) else "approval"
-    )
-    authorise(actor, "write", Object(kind=kind) if found is None else build_request_object(found, kind))
-    if found is None:
-        raise NoRequest(_GONE)
+    own = found is not None and _is_own(found, actor)
+    found = _require_write(actor, found, "withdrawal" if own else "approval")
     if not is_one_line(text):
-        raise Refused("comment: one line of at most 500 characters")
+        raise Refused(f"comment: one line of at most {MOST_REASON_CHARACTERS} characters")
     try:
         after = add_comment(found, by=actor.name, text=text.strip(), now=now)
     except RequestClosed as error:
@@ -324,8 +316,7 @@ async def comment_on_request(
         raise Refused(phrase("comment: a request has at most {count} comments", count=MOST_COMMENTS))
     detail = {**actor.detail, COMMENT: str(len(after.comments))}
     event = build_request_event(AuditAction.APPROVAL_COMMENT, found, by=actor.name, detail=detail)
-    comment = Change(found, after, event)
-    await registry.directory.write([*guard_records([comment]), comment])
+    await _replace_request(registry, found, after, event)
     return after
 
 
@@ -345,9 +336,9 @@ async def expire_requests(registry: Registry, *, now: float) -> int:
         if state_at(request, now) is not ApprovalState.EXPIRED:
             break
         after = decide_request(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
-        decision = Change(request, after, build_request_event(AuditAction.APPROVAL_EXPIRE, request, by=SYSTEM))
+        event = build_request_event(AuditAction.APPROVAL_EXPIRE, request, by=SYSTEM)
         try:
-            await registry.directory.write([*guard_records([decision]), decision])
+            await _replace_request(registry, request, after, event)
         except ChangedMeanwhile:  # another process did it, or somebody decided at the last moment
             continue
         ended += 1
@@ -661,6 +652,17 @@ async def _find(registry: Registry, request_id: str) -> ChangeRequest | None:
     return await registry.directory.find(ChangeRequest, request_id) if is_storable(request_id) else None
 
 
+def _require_write(actor: Actor, found: ChangeRequest | None, kind: Literal["approval", "withdrawal"]) -> ChangeRequest:
+    """Return a request that the actor may write.
+
+    Without the right nobody learns whether there is one.
+    """
+    authorise(actor, "write", Object(kind=kind) if found is None else build_request_object(found, kind))
+    if found is None:
+        raise NoRequest(_GONE)
+    return found
+
+
 async def _find_decidable(
     registry: Registry, request_id: str, actor: Actor, event: ApprovalEvent, reason: str
 ) -> ChangeRequest:
@@ -682,10 +684,14 @@ def _decide_request(found: ChangeRequest, event: ApprovalEvent, actor: Actor, re
 async def _write_decision(
     registry: Registry, found: ChangeRequest, after: ChangeRequest, event: ApprovalEvent, actor: Actor
 ) -> ChangeRequest:
-    """Write a decision, if the request is still as it was."""
-    decision = Change(found, after, _build_event(found, event, actor))
-    await registry.directory.write([*guard_records([decision]), decision])
+    await _replace_request(registry, found, after, _build_event(found, event, actor))
     return after
+
+
+async def _replace_request(registry: Registry, found: ChangeRequest, after: ChangeRequest, event: AuditEvent) -> None:
+    """Write a request, if it is still as it was."""
+    change = Change(found, after, event)
+    await registry.directory.write([*guard_records([change]), change])
 
 
 def _build_event(found: ChangeRequest, event: ApprovalEvent, actor: Actor) -> AuditEvent:

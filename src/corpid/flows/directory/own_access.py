@@ -218,18 +218,23 @@ async def list_requests(context: RequestContext, user_id: str) -> list[OwnReques
     for each in sorted(own, key=lambda each: each.request_id, reverse=True):
         row = rows[each.request_id]
         if isinstance(row, Assignment) and (row.service_id,) in known and (row.entity_id,) in entity_of:
-            authors = [comment.author for comment in each.comments]
-            names = await read_names(
-                registry, each.entity_id, (), former=[author.partition(":")[2] for author in authors]
-            )
             listed.append(
                 OwnRequest(
-                    comments=tuple((comment, name_actor(comment.author, names)) for comment in each.comments),
+                    comments=await _name_comments(registry, each),
                     request=each, state=state_at(each, context.now).value, row=row,
                     service=known[row.service_id,], entity=entity_of[row.entity_id,],
                 )
             )  # fmt: skip
     return listed
+
+
+async def _name_comments(registry: Registry, request: ChangeRequest) -> tuple[tuple[RequestComment, str], ...]:
+    """The comments on a request, each with its author."""
+    if not request.comments:
+        return ()
+    authors = {each.author.partition(":")[2] for each in request.comments}
+    names = await read_names(registry, request.entity_id, (), former=authors)
+    return tuple((each, name_actor(each.author, names)) for each in request.comments)
 
 
 async def withdraw_request(context: RequestContext, user_id: str, request_id: str) -> None:

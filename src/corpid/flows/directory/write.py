@@ -46,6 +46,7 @@ from corpid.rules.directory.approvals import (
     change_needs_approval,
     decide_request,
     ends_approval,
+    is_one_line,
     state_at,
     step,
     unfit,
@@ -617,7 +618,7 @@ def check_reason(reason: str) -> None:
     """Refuse a reason that is empty or too long. Raises Refused. Source: D55"""
     if not reason.strip():
         raise NoReason("reason: say why, for the approver")
-    if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
+    if not is_one_line(reason):
         raise Refused(phrase("reason: enter one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
 
 

@@ -27,10 +27,11 @@ OtherKind: TypeAlias = Literal[
     "audit export", "audit verification",
 ]  # fmt: skip
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
-to decide on somebody else's change request or to comment on it, to write a `withdrawal` to take back one's own or to comment on it, to write an `invitation` to send its e-mail
-again, to delete a `deletion request` to withdraw it, to write an `access review` to keep somebody's access or to sign
-the review off, to write an `access request` to ask for a role of one's own, to read an `audit export` to download
-entries of the audit as a file, to read an `audit verification` to have the whole audit compared with its seals"""
+to decide on somebody else's change request or to comment on it, to write a `withdrawal` to take back one's own or to
+comment on it, to write an `invitation` to send its e-mail again, to delete a `deletion request` to withdraw it, to
+write an `access review` to keep somebody's access or to sign the review off, to write an `access request` to ask for a
+role of one's own, to read an `audit export` to download entries of the audit as a file, to read an `audit verification`
+to have the whole audit compared with its seals"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 

@@ -74,15 +74,13 @@ LIFETIME_SECONDS: Final = 14 * 86400
 MOST_CHANGES: Final = 100
 """asked for in one request, which is carried out in one transaction; what ends with memberships comes on top"""
 MOST_REASON_CHARACTERS: Final = 500
+MOST_COMMENTS: Final = 50
+"""of one request"""
 
 
 def is_one_line(text: str) -> bool:
     """Return whether a text is one line, neither empty nor too long. Source: D55"""
     return bool(text.strip()) and len(text) <= MOST_REASON_CHARACTERS and text.isprintable()
-
-
-MOST_COMMENTS: Final = 50
-"""of one request"""
 
 
 class RequestClosed(Exception):

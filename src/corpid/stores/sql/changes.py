@@ -398,6 +398,12 @@ class RecordWriter:
             User: self._follow_user,
         }
 
+        self._endings: Final[Mapping[type, Callable[[Any, AuditEvent], Awaitable[None]]]] = {
+            Membership: self._end_access,
+            User: self._end_memberships,
+        }
+        """what ends with a record, each with an event"""
+
     async def write(self, change: Change, absent: set[tuple[type, tuple[str, ...]]]) -> None:
         """Write or remove a record; a conflict names it.
 
@@ -426,12 +432,10 @@ class RecordWriter:
             for look in kind.referring:
                 if await self.database.row(look, key) is not None:
                     raise ChangedMeanwhile(_MEANWHILE)  # it would go with this one, and nobody decided so
-        if change.event is not None and isinstance(was, User):
-            await self._end_memberships(was, change.event)
         if isinstance(change.record, Membership):
             await self.database.run(self._outdate_links, key)
-        if change.event is not None and isinstance(was, Membership):
-            await self._end_access(was, change.event)
+        if change.event is not None and (end := self._endings.get(type(was))) is not None:
+            await end(was, change.event)
         await self.database.run(kind.delete, key)
         if change.event is not None and was is not None:
             await self.audit.record_change(change.event, was, None)
