@@ -273,7 +273,7 @@ def test_a_node_that_lost_data_or_is_not_ready_is_told_by_itself(terminal: Termi
 
 def test_readiness_that_a_proxy_hides_is_not_looked_at() -> None:
     hidden = RawResponse(status=404, headers=(), body=b'{"error": "not_found"}')
-    assert request_checks.judge_readiness("readiness", hidden) is None
+    assert request_checks.judge_readiness(hidden) is None
 
 
 @pytest.mark.full
@@ -299,7 +299,8 @@ def test_whoever_connects_has_to_be_a_trusted_proxy(tmp_path: Path, peer: str, v
     connected = f"   1: 0100007F:1F90 {peer}:D431 01 00000000:00000000 00:00000000 00000000     0\n" if peer else ""
     table.write_text(HEADING + LISTENING + connected)
     chosen = settings.load(base_url="https://login.example.org", trusted_proxies="10.0.0.10", data_dir=tmp_path)
-    [found] = local_checks.check_peers(chosen, [table, tmp_path / "missing"])
+    found = local_checks.check_peers(chosen, [table, tmp_path / "missing"])
+    assert found is not None
     assert found.verdict == verdict
 
 

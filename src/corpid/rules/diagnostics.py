@@ -45,22 +45,29 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     change: str = ""
 
 
-def ok(about: str, seen: str) -> Finding:
-    """As it should be. Source: D49"""
+def ok(seen: str, *, about: str = "") -> Finding:
+    """As it should be.
+
+    `about` is left out, here as below, by a check that is named by its table (`named`). Source: D49
+    """
     return Finding(about=about, verdict="ok", seen=plain(seen))
 
 
-def warning(about: str, seen: str, change: str) -> Finding:
+def warning(seen: str, remedy: str, *, about: str = "") -> Finding:
     """It works, but not well, or cannot be judged from here. Source: D49"""
-    return Finding(about=about, verdict="warning", seen=plain(seen), change=plain(change))
+    return Finding(about=about, verdict="warning", seen=plain(seen), change=_change(remedy))
 
 
-def problem(about: str, seen: str, change: str = "") -> Finding:
+def problem(seen: str, remedy: str = "", *, about: str = "") -> Finding:
     """Something does not work, or is not safe.
 
-    `change` is empty if the observation says what to do. Source: D49
+    `remedy` is empty if the observation says what to do. Source: D49
     """
-    return Finding(about=about, verdict="problem", seen=plain(seen), change=plain(change))
+    return Finding(about=about, verdict="problem", seen=plain(seen), change=_change(remedy))
+
+
+def _change(remedy: str) -> str:
+    return plain(f"Change: {remedy}.") if remedy else ""
 
 
 def plain(text: str) -> str:
@@ -91,39 +98,47 @@ def signing_keys(keys: Iterable[tuple[str, int, int | None]], *, now: float) -> 
     """
     signing = [(begun, kid) for kid, begun, ends in keys if begun <= now and (ends is None or ends > now)]
     if not signing:
-        change = "Change: start a node, which creates the first key, or run `corpid key rotate`."
-        return problem("signing keys", "No key is signing now.", change)
+        return problem(
+            "No key is signing now.",
+            "start a node, which creates the first key, or run `corpid key rotate`",
+            about="signing keys",
+        )
     since, kid = max(signing)
     days = (now - since) / DAY
     seen = f"{kid} has signed for {days:.0f} days."
     if days > OLD_KEY_DAYS:
-        return warning("signing keys", seen, "Change: run `corpid key rotate`, once a year.")
-    return ok("signing keys", seen)
+        return warning(seen, "run `corpid key rotate`, once a year", about="signing keys")
+    return ok(seen, about="signing keys")
 
 
 def audit_seals(unsealed_since: int | None, *, now: float) -> Finding:
     """Audit entries unsealed for too long (D58)."""
     waits = 0.0 if unsealed_since is None else now - unsealed_since
     if waits > UNSEALED_SECONDS:
-        seen = (
-            f"Entries have been waiting for a seal for {waits / HOUR:.0f} hours. Without a seal they are not protected."
+        return warning(
+            f"Entries have been waiting for a seal for {waits / HOUR:.0f} hours. Without a seal they are not protected.",
+            "look for sweep_failed in the log of a running server, or run `corpid audit seal`",
+            about="audit seals",
         )
-        change = "Change: look for sweep_failed in the log of a running server, or run `corpid audit seal`."
-        return warning("audit seals", seen, change)
-    return ok("audit seals", "No audit entry has been waiting too long for its seal.")
+    return ok("No audit entry has been waiting too long for its seal.", about="audit seals")
 
 
 def invitation_emails(waiting: int, oldest: int, *, sends: bool, now: float) -> Finding:
     """Invitation e-mails that wait too long (D60)."""
     if waiting and not sends:
-        seen = f"{waiting:,} invitation e-mails are waiting, because no mail server is set."
-        return warning("invitations", seen, "Change: set mail_url and mail_from.")
+        return warning(
+            f"{waiting:,} invitation e-mails are waiting, because no mail server is set.",
+            "set mail_url and mail_from",
+            about="invitations",
+        )
     days = (now - oldest) / DAY
     if waiting and days > LETTER_DAYS:
-        seen = f"{waiting:,} invitation e-mails are waiting; the oldest invitation is {days:.0f} days old."
-        change = "Change: look for invitations_stopped and invitation_delayed in the log of a running server."
-        return warning("invitations", seen, change)
-    return ok("invitations", "No invitation e-mail has been waiting too long.")
+        return warning(
+            f"{waiting:,} invitation e-mails are waiting; the oldest invitation is {days:.0f} days old.",
+            "look for invitations_stopped and invitation_delayed in the log of a running server",
+            about="invitations",
+        )
+    return ok("No invitation e-mail has been waiting too long.", about="invitations")
 
 
 def processes(registered: Iterable[ServerProcess], *, now: float) -> Iterator[Finding]:
@@ -135,14 +150,20 @@ def processes(registered: Iterable[ServerProcess], *, now: float) -> Iterator[Fi
             f"{value or 'nothing'} at {', '.join(each.name for each in having)}" for value, having in values.items()
         )
         if name == VERSION:
-            change = "Change: finish the upgrade, or go back on all nodes: `corpid migrate --contract` waits for it."
-            yield warning("versions of the processes", f"They differ: {said}.", change)
+            yield warning(
+                f"They differ: {said}.",
+                "finish the upgrade, or go back on all nodes: `corpid migrate --contract` waits for it",
+                about="versions of the processes",
+            )
         else:
-            change = "Change: give every node the same value, and restart those that have another one."
-            yield problem(f"{name} of the processes", f"It differs: {said}.", change)
+            yield problem(
+                f"It differs: {said}.",
+                "give every node the same value, and restart those that have another one",
+                about=f"{name} of the processes",
+            )
     if not found and lives:
         several = f"{len(lives):,} processes serve, with the same version and settings."
-        yield ok("processes", several if len(lives) > 1 else "One process serves.")
+        yield ok(several if len(lives) > 1 else "One process serves.", about="processes")
 
 
 def pkce(clients: Iterable[Client], generations: Mapping[str, Sequence[str]], *, today: str) -> Iterator[Finding]:
@@ -163,14 +184,14 @@ def pkce(clients: Iterable[Client], generations: Mapping[str, Sequence[str]], *,
         and any(is_registered_at(one, issuer_id) and pkce_optional(one, each, today) for issuer_id, each in allowing)
     ]
     if found:
-        change = (
-            "Change: register pkce required, or the last day as pkce_optional_until, as soon as they send a challenge."
-        )
         named = f"{', '.join(found)} can omit it (pkce optional)"
-        seen = f"{named}. A request with neither code_challenge nor nonce does not meet RFC 9700 2.1.1."
-        yield warning("PKCE", seen, change)
+        yield warning(
+            f"{named}. A request with neither code_challenge nor nonce does not meet RFC 9700 2.1.1.",
+            "register pkce required, or the last day as pkce_optional_until, as soon as they send a challenge",
+            about="PKCE",
+        )
     elif allowing:
-        yield ok("PKCE", "No client can omit it.")
+        yield ok("No client can omit it.", about="PKCE")
 
 
 def unknown_issuers(named: Iterable[tuple[str, tuple[str, ...]]], known: Iterable[str]) -> Iterator[Finding]:
@@ -178,8 +199,11 @@ def unknown_issuers(named: Iterable[tuple[str, tuple[str, ...]]], known: Iterabl
     issuers = frozenset(known)
     gone = [f"{client_id} ({name})" for client_id, names in named for name in names if name not in issuers]
     if gone:
-        seen = f"Clients name issuers that this deployment does not have: {', '.join(gone)}."
-        yield problem("issuers", seen, "Change: add them to [[issuers]], or update the clients.")
+        yield problem(
+            f"Clients name issuers that this deployment does not have: {', '.join(gone)}.",
+            "add them to [[issuers]], or update the clients",
+            about="issuers",
+        )
 
 
 class SkippedCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,6 +218,15 @@ class SkippedCheck(msgspec.Struct, frozen=True, kw_only=True):
 Reported = Finding | SkippedCheck
 
 
-def not_looked_at(about: str, reason: str) -> SkippedCheck:
+def not_looked_at(reason: str, *, about: str = "") -> SkippedCheck:
     """Not known from here; `reason` says what to do about it. Source: D49"""
     return SkippedCheck(about=about, seen=plain(reason))
+
+
+def named(about: str, found: Reported | Iterable[Reported] | None) -> list[Reported]:
+    """The findings of a check, named by its table.
+
+    One that has a name keeps it. Source: D49
+    """
+    several = [found] if isinstance(found, (Finding, SkippedCheck)) else found or ()
+    return [each if each.about else msgspec.structs.replace(each, about=about) for each in several]

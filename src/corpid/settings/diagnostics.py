@@ -35,49 +35,67 @@ def examine_settings(settings: Settings, *, memory: int | None = None) -> Iterat
 
     `memory` is what the processes may use, in bytes; by default this machine's.
     """
+    found = list(_find(settings, machine_memory() if memory is None else memory))
+    yield from found or [ok("No problem found in them.", about="settings")]
+
+
+def _find(settings: Settings, memory: int) -> Iterator[Finding]:
     parts = urlsplit(settings.base_url)
-    found: list[Finding] = []
     if settings.developer_mode:
-        change = "Change: turn off developer_mode wherever other people sign in."
-        found.append(warning("developer_mode", "It is on: security rules are relaxed.", change))
+        yield warning(
+            "It is on: security rules are relaxed.",
+            "turn off developer_mode wherever other people sign in",
+            about="developer_mode",
+        )
     elif is_local(parts.hostname or ""):
-        change = "Change: set base_url to the URL that callers use."
-        found.append(
-            warning("base_url's host", f"base_url is {settings.base_url}, which works only on this machine.", change)
+        yield warning(
+            f"base_url is {settings.base_url}, which works only on this machine.",
+            "set base_url to the URL that callers use",
+            about="base_url's host",
         )
     elif parts.scheme != "https":
-        change = "Change: let the proxy serve TLS, and begin base_url with https://."
-        found.append(problem("base_url's scheme", "base_url is http: codes and tokens are sent unencrypted.", change))
-    found += _readable_secrets()
+        yield problem(
+            "base_url is http: codes and tokens are sent unencrypted.",
+            "let the proxy serve TLS, and begin base_url with https://",
+            about="base_url's scheme",
+        )
+    yield from _readable_secrets()
     if settings.network_database is not None:
         try:
             FileOfNetworks(settings.network_database)
         except NetworksUnreadable as error:
-            change = "Change: name a file in MaxMind DB format that CorpID may read, or leave network_database out."
-            found.append(problem("network_database", sentence(str(error)), change))
-    if settings.trusted_proxies and not settings.drain_delay_seconds:
-        change = "Change: set drain_delay_seconds longer than the proxy takes to notice /readyz, such as 5."
-        found.append(warning("drain_delay_seconds", "It is 0: requests can fail while a node restarts.", change))
-    if settings.sqlite_path is not None and not settings.transient_engine.is_local:
-        change = "Change: set database_url to a PostgreSQL database, or omit transient_url."
-        found.append(
-            warning(
-                "engines",
-                f"{settings.transient_engine.title} together with SQLite: further nodes cannot share the database.",
-                change,
+            yield problem(
+                sentence(str(error)),
+                "name a file in MaxMind DB format that CorpID may read, or leave network_database out",
+                about="network_database",
             )
+    if settings.trusted_proxies and not settings.drain_delay_seconds:
+        yield warning(
+            "It is 0: requests can fail while a node restarts.",
+            "set drain_delay_seconds longer than the proxy takes to notice /readyz, such as 5",
+            about="drain_delay_seconds",
+        )
+    if settings.sqlite_path is not None and not settings.transient_engine.is_local:
+        yield warning(
+            f"{settings.transient_engine.title} together with SQLite: further nodes cannot share the database.",
+            "set database_url to a PostgreSQL database, or omit transient_url",
+            about="engines",
         )
     if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
-        change = "Change: name the address in the network of Prometheus."
-        found.append(warning("metrics_address", "Metrics are served on every address.", change))
+        yield warning(
+            "Metrics are served on every address.",
+            "name the address in the network of Prometheus",
+            about="metrics_address",
+        )
     to = audit_stream.target(settings.audit_stream)
     if to.kind == "tcp" and not is_local(to.host):
-        seen = f"audit_stream sends addresses and names of people to {to.host} unencrypted."
-        change = "Change: write syslog+tls://HOST:PORT, or send to a relay on this machine."
-        found.append(problem("audit_stream", seen, change))
-    found += _hashing(settings, machine_memory() if memory is None else memory)
-    found += _passkeys(settings)
-    yield from found or [ok("settings", "No problem found in them.")]
+        yield problem(
+            f"audit_stream sends addresses and names of people to {to.host} unencrypted.",
+            "write syslog+tls://HOST:PORT, or send to a relay on this machine",
+            about="audit_stream",
+        )
+    yield from _hashing(settings, memory)
+    yield from _passkeys(settings)
 
 
 def _hashing(settings: Settings, memory: int) -> Iterator[Finding]:
@@ -85,9 +103,11 @@ def _hashing(settings: Settings, memory: int) -> Iterator[Finding]:
     most = settings.workers * settings.hashing_threads
     needed = most * settings.hash_cost.memory * 1024
     if needed > memory:
-        seen = f"{most} password checks can run at a time (workers times hashing_threads) and take {needed >> 20} MiB of {memory >> 20}."
-        change = "Change: fewer hashing_threads (1 for each worker is enough if there is a worker for each processor)."
-        yield problem("hashing_threads", seen, change)
+        yield problem(
+            f"{most} password checks can run at a time (workers times hashing_threads) and take {needed >> 20} MiB of {memory >> 20}.",
+            "fewer hashing_threads (1 for each worker is enough if there is a worker for each processor)",
+            about="hashing_threads",
+        )
 
 
 def _passkeys(settings: Settings) -> Iterator[Finding]:
@@ -95,9 +115,11 @@ def _passkeys(settings: Settings) -> Iterator[Finding]:
     rp_id = settings.passkey_rp_id or urlsplit(settings.base_url).hostname or ""
     outside = [name for name, issuer in issuers(settings).items() if not passkeys_work_at(issuer.base_url, rp_id)]
     if outside and (settings.issuers or settings.passkey_rp_id):
-        seen = f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or a subdomain of it."
-        change = "Change: set passkey_rp_id to a parent domain of every issuer's host before people have passkeys, or keep it."
-        yield warning("passkeys", seen, change)
+        yield warning(
+            f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or a subdomain of it.",
+            "set passkey_rp_id to a parent domain of every issuer's host before people have passkeys, or keep it",
+            about="passkeys",
+        )
 
 
 def _readable_secrets() -> Iterator[Finding]:
@@ -108,9 +130,11 @@ def _readable_secrets() -> Iterator[Finding]:
     files += [(f"{each.secret}_file", each.path, [each.secret]) for each in named_secret_files()]
     for about, file, held in files:
         if _is_open_to_all(file):
-            seen = f"Every user of this machine can read {file}, which holds secrets: {', '.join(held)}."
-            change = f"Change: run `chmod o-rwx {file}` as its owner, and let its group be that of the service."
-            yield problem(about, seen, change)
+            yield problem(
+                f"Every user of this machine can read {file}, which holds secrets: {', '.join(held)}.",
+                f"run `chmod o-rwx {file}` as its owner, and let its group be that of the service",
+                about=about,
+            )
 
 
 def _is_open_to_all(path: Path) -> bool:

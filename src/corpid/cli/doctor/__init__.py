@@ -19,11 +19,11 @@ from corpid.cli import output
 from corpid.cli.doctor import deployment, local_checks, request_checks
 from corpid.cli.doctor.deployment import ExaminedDeployment, NoResponse, Origin
 from corpid.rules import diagnostics
-from corpid.rules.diagnostics import Finding, Reported, SkippedCheck, count_noun, not_looked_at
+from corpid.rules.diagnostics import Finding, Reported, SkippedCheck, count_noun, named, not_looked_at
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from corpid.cli.doctor.request_checks import Check
     from corpid.settings import Settings
@@ -63,7 +63,7 @@ def doctor(
         try:
             chosen = settings.load()
         except settings.SettingsError as error:
-            found.append(diagnostics.problem("settings", diagnostics.sentence(error)))
+            found.append(diagnostics.problem(diagnostics.sentence(error), about="settings"))
     where = url or (chosen.base_url if chosen else "")
     if where:
         found += _check_from_outside(where, ca, chosen)
@@ -75,8 +75,8 @@ def doctor(
             ]
     if chosen is not None:
         found += [
-            *local_checks.check_peers(chosen),
-            local_checks.check_this_node(chosen),
+            *named("connecting addresses", local_checks.check_peers(chosen)),
+            *named("this node", local_checks.check_this_node(chosen)),
             *local_checks.check_node(chosen),
         ]
     configuration = None if proxy is None else output.text_of(proxy, expected="a proxy's configuration")
@@ -131,12 +131,12 @@ def _check_from_outside(url: str, authority: Path | None, node: Settings | None)
         output.fail(f"--ca {authority} cannot be read: {error}")
     found: list[Reported] = []
     with suppress(NoResponse):
-        found += _report_failures("certificate", lambda: list(request_checks.check_tls(origin)))
+        found += _report_failures("certificate", lambda: request_checks.check_tls(origin))
     certificate_refused = any(finding.about == "certificate" and finding.verdict == "problem" for finding in found)
     if certificate_refused:
         origin = Origin(url, deployment.create_unchecked_context())
     first, there = deployment.reach_deployment(origin)
-    found.append(first)
+    found += named("reachable", first)
     if there is None:
         reason = "There is no discovery document, which names what to look at."
         return [*found, *_skip(request_checks.CHECKS, reason), *request_checks.skip_probes(reason, node)]
@@ -157,7 +157,7 @@ def _check_requests(there: ExaminedDeployment) -> list[Reported]:
 
 def _skip(checks: Sequence[tuple[str, Check]], reason: str) -> Iterator[Reported]:
     for about, _ in checks:
-        yield not_looked_at(about, reason)
+        yield not_looked_at(reason, about=about)
 
 
 def _check_probes(there: ExaminedDeployment, node: Settings | None) -> list[Reported]:
@@ -171,31 +171,26 @@ def _check_probes(there: ExaminedDeployment, node: Settings | None) -> list[Repo
         seal = local_checks.create_probe_seal(node)
     except local_checks.NoKey as error:
         return list(request_checks.skip_probes(diagnostics.sentence(error), node))
-    return _report_failures(
-        "probes", lambda: list(request_checks.check_probes(request_checks.Prober(there, node, seal)))
-    )
+    return _report_failures("probes", lambda: request_checks.check_probes(request_checks.Prober(there, node, seal)))
 
 
 def _run_check(about: str, check: Check, there: ExaminedDeployment) -> list[Reported]:
     try:
         return _report_failures(about, lambda: check(there))
     except NoResponse as error:
-        change = "Change: check the logs of the proxy and of the nodes."
-        return [diagnostics.problem(about, diagnostics.sentence(f"{_UNANSWERED}: {error}"), change)]
+        seen = diagnostics.sentence(f"{_UNANSWERED}: {error}")
+        return [diagnostics.problem(seen, "check the logs of the proxy and of the nodes", about=about)]
 
 
-def _report_failures(about: str, look: Callable[[], Reported | Sequence[Reported] | None]) -> list[Reported]:
+def _report_failures(about: str, look: Callable[[], Reported | Iterable[Reported] | None]) -> list[Reported]:
     """The findings of a check.
 
     Raises NoResponse. Every other failure is a finding.
     """
     try:
-        result = look()
+        return named(about, look())
     except NoResponse:
         raise
     except Exception as error:  # noqa: BLE001 - the answer may be anything
         seen = f"The response cannot be understood ({type(error).__name__})."
-        return [diagnostics.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
-    if isinstance(result, (Finding, SkippedCheck)):
-        return [result]
-    return list(result or ())
+        return [diagnostics.problem(seen, "let the proxy send every path of this host to CorpID", about=about)]

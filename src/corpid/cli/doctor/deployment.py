@@ -239,19 +239,21 @@ def reach_deployment(origin: Origin) -> tuple[Finding, ExaminedDeployment | None
 
     None without one, which ends the checks (Spec 4.6).
     """
-    about = "reachable"
     try:
         answer = origin.ask("GET", discovery.DISCOVERY_PATH, [("Accept", "application/json")])
     except NoResponse as error:
-        change = "start the proxy, and check its address, its certificate and the firewall"
-        return problem(about, sentence(f"{origin.url} does not answer: {error}"), f"Change: {change}."), None
+        return problem(
+            sentence(f"{origin.url} does not answer: {error}"),
+            "start the proxy, and check its address, its certificate and the firewall",
+        ), None
     document = answer.json
     if answer.status == 200 and isinstance(document.get("issuer"), str):
-        return ok(about, "The discovery document was found."), ExaminedDeployment(
+        return ok("The discovery document was found."), ExaminedDeployment(
             origin=origin, answer=answer, document=document
         )
-    seen = f"There is no discovery document at {discovery.DISCOVERY_PATH}: {answer.summary()}."
-    return problem(about, seen, f"Change: {_remedy(answer)}."), None
+    return problem(
+        f"There is no discovery document at {discovery.DISCOVERY_PATH}: {answer.summary()}.", _remedy(answer)
+    ), None
 
 
 def _remedy(answer: RawResponse) -> str:

@@ -19,7 +19,7 @@ from corpid import engines
 from corpid.cli.doctor import deployment, request_checks
 from corpid.cli.doctor.deployment import NoResponse, Origin
 from corpid.rules import diagnostics, probes
-from corpid.rules.diagnostics import Finding, Reported, not_looked_at, ok, plain, problem, sentence, warning
+from corpid.rules.diagnostics import Finding, Reported, named, not_looked_at, ok, plain, problem, sentence, warning
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.settings import Settings
 from corpid.settings.diagnostics import examine_settings
@@ -62,36 +62,29 @@ def _has_no_key_yet(settings: Settings) -> bool:
     return settings.is_embedded and not named and not (settings.data_dir / EMBEDDED_KEY_NAME).exists()
 
 
-def check_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Iterator[Reported]:
+def check_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Reported | None:
     """Check that only trusted proxies connect.
 
     Ask just after requests came through them (D47).
     """
-    about = "connecting addresses"
     if not settings.trusted_proxies:
-        return
+        return None
     entries = [entry for table in tables for entry in _read_connections(table)]
     if not any(port == settings.port and state == _LISTENS for port, _, state in entries):
-        reason = f"Nothing listens on port {settings.port} of this machine: run this on a node, with its settings."
-        yield not_looked_at(about, reason)
-        return
+        return not_looked_at(
+            f"Nothing listens on port {settings.port} of this machine: run this on a node, with its settings."
+        )
     peers = {peer for port, peer, state in entries if port == settings.port and state != _LISTENS}
     foreign = {peer for peer in peers if not any(peer in network for network in settings.trusted_proxies)}
-    yield _judge_peers(about, peers, foreign)
-
-
-def _judge_peers(about: str, peers: set[Address], foreign: set[Address]) -> Reported:
     shown = ", ".join(sorted(map(str, foreign)))
-    change = "Change: name the addresses from which the proxy connects in trusted_proxies"
+    remedy = "name the addresses from which the proxy connects in trusted_proxies"
     if not peers:
-        return not_looked_at(about, "Nothing is or was just connected to this node: run this again.")
+        return not_looked_at("Nothing is or was just connected to this node: run this again.")
     if foreign == peers:
-        seen = f"Connections come from {shown}, which is not trusted: all callers have that address."
-        return problem(about, seen, f"{change}.")
+        return problem(f"Connections come from {shown}, which is not trusted: all callers have that address.", remedy)
     if foreign:
-        seen = f"Connections also come from {shown}, which is not trusted."
-        return warning(about, seen, f"{change}, if this is a proxy.")
-    return ok(about, "Connections come only from trusted proxies.")
+        return warning(f"Connections also come from {shown}, which is not trusted.", f"{remedy}, if this is a proxy")
+    return ok("Connections come only from trusted proxies.")
 
 
 def _read_connections(table: Path) -> Iterator[tuple[int, Address, str]]:
@@ -126,21 +119,18 @@ def check_this_node(settings: Settings) -> Reported:
 
     A proxy asks another node, or passes on no /readyz. Ask after `check_peers`, which would see this connection.
     """
-    about = "this node"
     host = _EVERY_ADDRESS.get(settings.host[0], settings.host[0])
     own_tls = settings.tls_certificate is not None or settings.makes_certificate
     scheme = "https" if own_tls else "http"
     try:
         origin = Origin(f"{scheme}://{bracket_host(host)}:{settings.port}", deployment.create_unchecked_context())
     except ValueError:
-        return not_looked_at(about, f"host is {settings.host[0]}, which is no address.")
+        return not_looked_at(f"host is {settings.host[0]}, which is no address.")
     try:
         answer = origin.ask("GET", request_checks.READY, server_closes=False)
     except NoResponse as error:
-        return not_looked_at(
-            about, f"It does not answer at {origin.url}: {error}. Run this on a node, with its settings."
-        )
-    return request_checks.judge_readiness(about, answer) or not_looked_at(about, f"{origin.url} is another program.")
+        return not_looked_at(f"It does not answer at {origin.url}: {error}. Run this on a node, with its settings.")
+    return request_checks.judge_readiness(answer) or not_looked_at(f"{origin.url} is another program.")
 
 
 _OLDEST_RUN: Final = 15
@@ -159,40 +149,44 @@ def check_node(settings: Settings) -> Iterator[Finding]:
 def _check_key_encryption_key(settings: Settings) -> Finding:
     about = "key-encryption key"
     if _has_no_key_yet(settings):
-        return ok(about, f"The first start creates one, {settings.data_dir / EMBEDDED_KEY_NAME}.")
+        return ok(f"The first start creates one, {settings.data_dir / EMBEDDED_KEY_NAME}.", about=about)
     try:
         engines.secret_cipher(settings)
     except (engines.StartError, EncryptionError) as error:
         return problem(
-            about, sentence(error), "Change: give every node the same key, in a file that only its user can read."
+            sentence(error), "give every node the same key, in a file that only its user can read", about=about
         )
     if settings.key_encryption_key is not None:
-        change = "Change: put it in a file (mode 0600), and name the file in key_encryption_key_file."
-        return warning(about, "It is in an environment variable, which other programs may see.", change)
-    return ok(about, "It is set, and only the owner can read its file.")
+        return warning(
+            "It is in an environment variable, which other programs may see.",
+            "put it in a file (mode 0600), and name the file in key_encryption_key_file",
+            about=about,
+        )
+    return ok("It is set, and only the owner can read its file.", about=about)
 
 
 def _check_database(settings: Settings) -> Iterator[Finding]:
     try:
         found = database.examine(settings.database_url, clock=time.time)
     except SchemaError as error:
-        yield problem("database", sentence(error))
+        yield problem(sentence(error), about="database")
         return
     seen = f"{found.engine} {found.version} at {found.place}"
     if found.engine == "PostgreSQL" and int(found.version.split(".")[0]) < _OLDEST_RUN:
-        yield warning(
-            "database", f"{seen}.", f"Change: {_OLDEST_RUN} is the oldest version that CorpID is tested with."
-        )
+        yield warning(f"{seen}.", f"{_OLDEST_RUN} is the oldest version that CorpID is tested with", about="database")
     elif found.apart > CLOCKS_APART_SECONDS:
-        change = "Change: synchronise the clocks (NTP)."
-        yield problem("database", f"{seen}, whose clock differs from this machine's by {found.apart:.0f} s.", change)
+        yield problem(
+            f"{seen}, whose clock differs from this machine's by {found.apart:.0f} s.",
+            "synchronise the clocks (NTP)",
+            about="database",
+        )
     else:
-        yield ok("database", f"{seen}.")
+        yield ok(f"{seen}.", about="database")
     if found.is_pooled:
         yield _judge_pooler(found.statement_milliseconds)
     yield _judge_schema(found.older, found.now, found.later)
     if found.unconfirmed_restore:
-        yield problem("restore", sentence(found.unconfirmed_restore))
+        yield problem(sentence(found.unconfirmed_restore), about="restore")
     now, today = time.time(), datetime.now(settings.timezone).date().isoformat()
     generations = {name: issuer.generations for name, issuer in issuers(settings).items()}
     yield from diagnostics.pkce(found.pkce_optional, generations, today=today)
@@ -206,21 +200,29 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
 def _judge_pooler(milliseconds: int) -> Finding:
     """The role's time limit for statements: a pooler passes on no other."""
     if milliseconds:
-        return ok("pooler", f"A pooler answers at database_url, and the role's statement_timeout is {milliseconds} ms.")
-    seen = "A pooler answers at database_url, and the role has no statement_timeout: a statement of a node that died may run forever."
-    change = "Run ALTER ROLE corpid SET statement_timeout = '5s' with the name of your role, then RECONNECT in the pooler's console."
-    return warning("pooler", seen, change)
+        return ok(
+            f"A pooler answers at database_url, and the role's statement_timeout is {milliseconds} ms.", about="pooler"
+        )
+    return Finding(
+        about="pooler",
+        verdict="warning",
+        seen="A pooler answers at database_url, and the role has no statement_timeout: a statement of a node that died may run forever.",
+        change="Run ALTER ROLE corpid SET statement_timeout = '5s' with the name of your role, then RECONNECT in the pooler's console.",
+    )
 
 
 def _judge_schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
     if older:
-        return problem("schema", sentence(older))
+        return problem(sentence(older), about="schema")
     if now:
-        return warning("schema", f"Not done yet: {'; '.join(now)}.", "Change: run `corpid migrate`.")
+        return warning(f"Not done yet: {'; '.join(now)}.", "run `corpid migrate`", about="schema")
     if later:
-        change = "Change: run `corpid migrate --contract` once every node has this version."
-        return warning("schema", f"Waiting: {'; '.join(later)}.", change)
-    return ok("schema", "It matches this version.")
+        return warning(
+            f"Waiting: {'; '.join(later)}.",
+            "run `corpid migrate --contract` once every node has this version",
+            about="schema",
+        )
+    return ok("It matches this version.", about="schema")
 
 
 def _check_transient_engine(url: str) -> Iterator[Finding]:
@@ -343,21 +345,21 @@ def check_access_log(text: str) -> Finding:
 
 def _judge_log(found: set[str], example: str) -> Finding:
     if _QUERY in found:
-        seen = (
-            "Query strings or referrers are logged: they contain requests of relying parties, and who signs in where."
+        return problem(
+            "Query strings or referrers are logged: they contain requests of relying parties, and who signs in where.",
+            f"log only the path, on port 80 too, as {example} does",
         )
-        return problem(_ABOUT, seen, f"Change: log only the path, on port 80 too, as {example} does.")
     if _PATH in found:
-        seen = (
-            "Whole paths are logged, with the secrets of older links (newer links have their secret in the fragment)."
-        )
-        return warning(_ABOUT, seen, f"Change: mask the part of the path after /enrol/, as {example} does.")
-    if _UNKNOWN in found:
-        seen = "This file contains no log format, or not all of them."
         return warning(
-            _ABOUT, seen, f"Change: check whether it contains query strings. {example} shows a format without them."
+            "Whole paths are logged, with the secrets of older links (newer links have their secret in the fragment).",
+            f"mask the part of the path after /enrol/, as {example} does",
         )
-    return ok(_ABOUT, "Neither query strings nor secrets in paths are logged.")
+    if _UNKNOWN in found:
+        return warning(
+            "This file contains no log format, or not all of them.",
+            f"check whether it contains query strings. {example} shows a format without them",
+        )
+    return ok("Neither query strings nor secrets in paths are logged.")
 
 
 def _list_servers(
@@ -440,15 +442,18 @@ def check_failover(text: str) -> Finding:
     What it carries is spent by the first. Source: RFC 9449 §11.1, D7, D8
     """
     configuration = _TRAILING_COMMENT.sub("", text)
-    about = "retries"
     if _NGINX.search(configuration):
-        seen = "proxy_next_upstream has non_idempotent: a POST is sent again, with a used proof and code."
-        return problem(about, seen, "Change: remove non_idempotent.")
+        return problem(
+            "proxy_next_upstream has non_idempotent: a POST is sent again, with a used proof and code.",
+            "remove non_idempotent",
+        )
     reasons = {reason for line in _HAPROXY_DIRECTIVE.findall(configuration) for reason in line.split()}
     if reasons - _NEVER_SENT and not _NO_POST.search(configuration):
-        seen = f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with a used proof and code."
-        return problem(about, seen, "Change: write retry-on conn-failure.")
-    return ok(about, "A request that reached a node is not sent again.")
+        return problem(
+            f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with a used proof and code.",
+            "write retry-on conn-failure",
+        )
+    return ok("A request that reached a node is not sent again.")
 
 
 _NGINX_IDLE: Final = re.compile(r"\bupstream\b[^{]*\{[^}]*\bkeepalive_timeout\s+(\d+)(ms|s|m|h)?")
@@ -462,18 +467,16 @@ def check_idle_connections(text: str, keepalive_seconds: float) -> Finding:
     A request that meets a closing connection gets 502. Source: D47
     """
     configuration = _TRAILING_COMMENT.sub("", text)
-    about = _IDLE
     kept = [(float(number) * _UNITS[unit or "s"]) for number, unit in _NGINX_IDLE.findall(configuration)]
     kept += [(float(number) * _UNITS[unit or "ms"]) for number, unit in _HAPROXY_IDLE.findall(configuration)]
     longest = max(kept, default=0.0)
     if longest >= keepalive_seconds:
-        seen = (
+        return warning(
             f"The proxy keeps them for {longest:g} seconds, and CorpID for {keepalive_seconds:g}: a request can meet a "
-            "connection that CorpID closes."
+            "connection that CorpID closes.",
+            "let the proxy close them earlier (nginx: keepalive_timeout 60s in upstream; HAProxy: pool-purge-delay 60s)",
         )
-        change = "Change: let the proxy close them earlier (nginx: keepalive_timeout 60s in upstream; HAProxy: pool-purge-delay 60s)."
-        return warning(about, seen, change)
-    return ok(about, "The proxy closes them before CorpID does.")
+    return ok("The proxy closes them before CorpID does.")
 
 
 _NOT_NAMED: Final = "Requests do not show it: name the proxy's configuration with --proxy."
@@ -485,9 +488,9 @@ def check_proxy_configuration(text: str | None, settings: Settings | None) -> It
     """Every check of a proxy's configuration; None if none was named."""
     if text is None:
         if settings is None or settings.trusted_proxies:
-            yield from (not_looked_at(about, _NOT_NAMED) for about, _ in CHECKS)
+            yield from (not_looked_at(_NOT_NAMED, about=about) for about, _ in CHECKS)
         return
     keepalive = settings.keepalive_seconds if settings else Settings.model_fields["keepalive_seconds"].default
-    yield check_failover(text)
-    yield check_access_log(text)
-    yield check_idle_connections(text, keepalive)
+    found = (check_failover(text), check_access_log(text), check_idle_connections(text, keepalive))
+    for (about, _), each in zip(CHECKS, found, strict=True):
+        yield from named(about, each)

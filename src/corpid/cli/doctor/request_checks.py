@@ -23,7 +23,7 @@ from cryptography import x509
 from corpid.cli.doctor.deployment import FORM, ExaminedDeployment, NoResponse, Origin, create_unchecked_context
 from corpid.jose.encoding import base64url
 from corpid.rules import probes
-from corpid.rules.diagnostics import Finding, Reported, count_noun, not_looked_at, ok, problem, warning
+from corpid.rules.diagnostics import Finding, Reported, count_noun, named, not_looked_at, ok, problem, warning
 from corpid.rules.limits import (
     BODY_BYTES,
     CLOCK_AHEAD_SECONDS,
@@ -39,12 +39,12 @@ from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.middleware import PAGE_HEADERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from corpid.cli.doctor.deployment import ExaminedDeployment, Fields, RawResponse
     from corpid.settings import Settings
 
-    Check = Callable[[ExaminedDeployment], Reported | Sequence[Reported] | None]
+    Check = Callable[[ExaminedDeployment], Reported | None]
     ProbeCheck = Callable[["ProbeResult"], Reported]
 
 _EXPIRED_SECONDS: Final = 3600
@@ -74,23 +74,19 @@ _AGE: Final = re.compile(r"max-age=(\d{1,12})(?!\d)")
 _CHAIN: Final = "local issuer certificate"
 
 
-def check_tls(origin: Origin) -> Iterator[Finding]:
+def check_tls(origin: Origin) -> Iterator[Reported]:
     """Certificate and versions, of an https origin. Raises NoResponse."""
-    if not origin.secure:
-        return
-    yield _check_certificate(origin)
-    yield _check_versions(origin)
+    if origin.secure:
+        yield _check_certificate(origin)
+        yield from named("TLS", _check_versions(origin))
 
 
 def _check_certificate(origin: Origin) -> Finding:
-    about = "certificate"
     try:
         connection = origin.connection()
         connection.connect()
     except ssl.SSLCertVerificationError as error:
-        return problem(
-            about, f"Callers refuse it: {error.verify_message}.", f"Change: {_certificate_remedy(origin, error)}."
-        )
+        return problem(f"Callers refuse it: {error.verify_message}.", _certificate_remedy(origin, error))
     except OSError as error:
         raise NoResponse(str(error)) from error
     assert isinstance(connection.sock, ssl.SSLSocket)  # noqa: S101
@@ -101,8 +97,8 @@ def _check_certificate(origin: Origin) -> Finding:
     left = (given.not_valid_after_utc - datetime.now(UTC)).days
     seen = f"Complete, for {origin.host}, and valid for {left} days."
     if left < _SOON_DAYS:
-        return warning(about, seen, "Change: renew it, and check why it was not renewed automatically.")
-    return ok(about, seen)
+        return warning(seen, "renew it, and check why it was not renewed automatically")
+    return ok(seen)
 
 
 def _certificate_remedy(origin: Origin, error: ssl.SSLCertVerificationError) -> str:
@@ -118,11 +114,12 @@ def _certificate_remedy(origin: Origin, error: ssl.SSLCertVerificationError) -> 
 
 def _check_versions(origin: Origin) -> Finding:
     if _speaks(origin, ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
-        change = "Change: allow TLS 1.2 and 1.3 only (nginx: ssl_protocols TLSv1.2 TLSv1.3)."
-        return problem("TLS", "Versions before 1.2 are accepted.", change)
+        return problem(
+            "Versions before 1.2 are accepted.", "allow TLS 1.2 and 1.3 only (nginx: ssl_protocols TLSv1.2 TLSv1.3)"
+        )
     if not _speaks(origin, ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_3):
-        return warning("TLS", "1.3 is not accepted.", "Change: allow TLS 1.3 in the proxy, too.")
-    return ok("TLS", "1.3 is accepted, and nothing before 1.2.")
+        return warning("1.3 is not accepted.", "allow TLS 1.3 in the proxy, too")
+    return ok("1.3 is accepted, and nothing before 1.2.")
 
 
 def _speaks(origin: Origin, lowest: ssl.TLSVersion, highest: ssl.TLSVersion) -> bool:
@@ -149,12 +146,12 @@ def check_issuer(reached: ExaminedDeployment) -> Finding:
     """
     given, claimed = reached.origin.url, reached.issuer
     if given == claimed:
-        return ok("base_url", f"The issuer is {claimed}; a proof's htu begins with it.")
-    seen = (
+        return ok(f"The issuer is {claimed}; a proof's htu begins with it.")
+    return problem(
         f"The issuer is {claimed}, and not {given}: a relying party that calls {given}{reached.token} signs that as "
-        f"htu, and CorpID expects {claimed}{reached.token}."
+        f"htu, and CorpID expects {claimed}{reached.token}.",
+        f"set base_url to {given}, or publish only {claimed}",
     )
-    return problem("base_url", seen, f"Change: set base_url to {given}, or publish only {claimed}.")
 
 
 def check_endpoints(reached: ExaminedDeployment) -> Finding:
@@ -162,7 +159,7 @@ def check_endpoints(reached: ExaminedDeployment) -> Finding:
 
     Through this origin. Source: Spec 2.1
     """
-    about, foreign, lost = "endpoints", [], []
+    foreign, lost = [], []
     for member, url in reached.document.items():
         if not (member.endswith(("_endpoint", "_uri")) and isinstance(url, str)):
             continue
@@ -172,12 +169,16 @@ def check_endpoints(reached: ExaminedDeployment) -> Finding:
         elif not _is_answered(reached.origin, path):
             lost.append(path)
     if foreign:
-        seen = f"URLs in the discovery document are outside the issuer: {', '.join(foreign)}."
-        return problem(about, seen, "Change: let the proxy pass on response bodies unchanged.")
+        return problem(
+            f"URLs in the discovery document are outside the issuer: {', '.join(foreign)}.",
+            "let the proxy pass on response bodies unchanged",
+        )
     if lost:
-        seen = f"Not answered by CorpID: {', '.join(lost)}."
-        return problem(about, seen, "Change: let the proxy send every path of this host to CorpID, unchanged.")
-    return ok(about, "CorpID answers at every endpoint of the discovery document.")
+        return problem(
+            f"Not answered by CorpID: {', '.join(lost)}.",
+            "let the proxy send every path of this host to CorpID, unchanged",
+        )
+    return ok("CorpID answers at every endpoint of the discovery document.")
 
 
 def _is_answered(origin: Origin, path: str) -> bool:
@@ -199,9 +200,11 @@ def check_key_set(reached: ExaminedDeployment) -> Finding:
     found = reached.origin.ask("GET", path).json.get("keys")
     signing = [key for key in found if isinstance(key, dict)] if isinstance(found, list) else []
     if not signing or any("kid" not in key or "d" in key for key in signing):
-        change = "Change: check `corpid key list`, and let the proxy pass on responses unchanged."
-        return problem("key set", f"The key set at {path} has no usable keys.", change)
-    return ok("key set", f"{count_noun(len(signing), 'public key')}: {', '.join(str(key['kid']) for key in signing)}.")
+        return problem(
+            f"The key set at {path} has no usable keys.",
+            "check `corpid key list`, and let the proxy pass on responses unchanged",
+        )
+    return ok(f"{count_noun(len(signing), 'public key')}: {', '.join(str(key['kid']) for key in signing)}.")
 
 
 def check_paths(reached: ExaminedDeployment) -> Finding:
@@ -209,13 +212,15 @@ def check_paths(reached: ExaminedDeployment) -> Finding:
 
     Source: Spec 2.1, D32
     """
-    about, path = "paths", reached.token
+    path = reached.token
     for changed, what in ((f"{path}/", "with a slash at its end"), (path.upper(), "in capitals")):
         answer = reached.origin.ask("GET", changed)
         if not (answer.is_corpid and answer.status == _NOT_FOUND):
-            seen = f"{path} {what} is another path, but CorpID did not see it as one: {answer.summary()}."
-            return warning(about, seen, "Change: let the proxy pass on paths unchanged, without its own redirects.")
-    return ok(about, "Paths arrive as they were sent.")
+            return warning(
+                f"{path} {what} is another path, but CorpID did not see it as one: {answer.summary()}.",
+                "let the proxy pass on paths unchanged, without its own redirects",
+            )
+    return ok("Paths arrive as they were sent.")
 
 
 def check_authorization(reached: ExaminedDeployment) -> Reported:
@@ -223,23 +228,27 @@ def check_authorization(reached: ExaminedDeployment) -> Reported:
 
     Source: RFC 9110 §11.6.2, D24
     """
-    about, path = "Authorization", reached.path("userinfo_endpoint")
+    path = reached.path("userinfo_endpoint")
     if path is None:
-        return warning(about, "The discovery document names no userinfo endpoint.", "Change: check another URL.")
+        return warning("The discovery document names no userinfo endpoint.", "check another URL")
     found: list[RawResponse] = [
         reached.origin.ask("GET", path, [("Authorization", f"{scheme} corpid-doctor")]) for scheme in ("DPoP", "Bearer")
     ]
     challenges = [answer.all("www-authenticate") for answer in found]
     if any("invalid_token" in challenge for answered in challenges for challenge in answered):
-        return ok(about, "The header arrives, and challenges are returned.")
+        return ok("The header arrives, and challenges are returned.")
     for answer in found:
         if answer.is_corpid and answer.status == _UNAVAILABLE:
-            return not_looked_at(about, f"Userinfo did not read the token: {answer.summary()}. Run this again.")
+            return not_looked_at(f"Userinfo did not read the token: {answer.summary()}. Run this again.")
     if not any(challenges):
-        seen = f"Userinfo responds without a challenge: {found[0].summary()}."
-        return problem(about, seen, "Change: let the proxy keep WWW-Authenticate in responses.")
-    seen = "Userinfo was called with an Authorization header, but none arrived."
-    return problem(about, seen, "Change: let the proxy pass on Authorization, and not ask for it itself.")
+        return problem(
+            f"Userinfo responds without a challenge: {found[0].summary()}.",
+            "let the proxy keep WWW-Authenticate in responses",
+        )
+    return problem(
+        "Userinfo was called with an Authorization header, but none arrived.",
+        "let the proxy pass on Authorization, and not ask for it itself",
+    )
 
 
 def check_dpop(reached: ExaminedDeployment) -> Finding:
@@ -247,18 +256,22 @@ def check_dpop(reached: ExaminedDeployment) -> Finding:
 
     CorpID refuses as many as the check sends. Source: RFC 9449 §4.3, D47
     """
-    about, path = "DPoP", reached.pushing or reached.token
+    path = reached.pushing or reached.token
     answers = []
     for fields in ([("DPoP", "x")] * _FIELDS, [("DPoP", "x" * (HEAD_BYTES // 4))] * 5):
         answer = reached.origin.offer(path, fields)
         if answer.is_corpid and answer.status == _HEADERS_TOO_LARGE:
-            return ok(about, "The header arrives as often as it was sent.")
+            return ok("The header arrives as often as it was sent.")
         answers.append(answer)
     if any(answer.is_corpid for answer in answers):
-        seen = f"DPoP headers do not arrive as they were sent: {_FIELDS} of them had no effect."
-        return problem(about, seen, "Change: let the proxy pass on every DPoP header, neither removed nor joined.")
-    seen = f"It is unknown whether DPoP headers arrive, because they were refused on the way: {answers[-1].summary()}."
-    return warning(about, seen, "Change: allow 36 KiB of headers in the proxy, so that CorpID's own limit applies.")
+        return problem(
+            f"DPoP headers do not arrive as they were sent: {_FIELDS} of them had no effect.",
+            "let the proxy pass on every DPoP header, neither removed nor joined",
+        )
+    return warning(
+        f"It is unknown whether DPoP headers arrive, because they were refused on the way: {answers[-1].summary()}.",
+        "allow 36 KiB of headers in the proxy, so that CorpID's own limit applies",
+    )
 
 
 def check_header_sizes(reached: ExaminedDeployment) -> Finding:
@@ -266,19 +279,20 @@ def check_header_sizes(reached: ExaminedDeployment) -> Finding:
 
     Source: D33, D47
     """
-    about = "header sizes"
     for size, judge in ((_USUAL_FIELD, problem), (_LARGEST_FIELD, warning)):
         answer = _send_padded(reached, size, 2 * size)
         if not answer.is_corpid or answer.status == _HEADERS_TOO_LARGE:
-            seen = f"Two headers of {size // _KIB} KiB are refused: {answer.summary()}."
             return judge(
-                about, seen, "Change: allow 32 KiB a header in the proxy (nginx: large_client_header_buffers)."
+                f"Two headers of {size // _KIB} KiB are refused: {answer.summary()}.",
+                "allow 32 KiB a header in the proxy (nginx: large_client_header_buffers)",
             )
     answer = _send_padded(reached, _LARGEST_FIELD, 40 * _KIB)
     if answer.status == _HEADERS_TOO_LARGE:
-        return ok(about, f"Headers of 9 KiB arrive; 40 KiB in all are refused with {_refusing_party(answer, 431)}.")
-    seen = f"40 KiB of headers are not refused with 431: {answer.summary()}."
-    return warning(about, seen, "Change: allow 64 KiB of headers in the proxy, so that CorpID refuses them itself.")
+        return ok(f"Headers of 9 KiB arrive; 40 KiB in all are refused with {_refusing_party(answer, 431)}.")
+    return warning(
+        f"40 KiB of headers are not refused with 431: {answer.summary()}.",
+        "allow 64 KiB of headers in the proxy, so that CorpID refuses them itself",
+    )
 
 
 def _send_padded(reached: ExaminedDeployment, size: int, total: int) -> RawResponse:
@@ -292,16 +306,20 @@ def check_body_sizes(reached: ExaminedDeployment) -> Finding:
 
     Source: D47
     """
-    about, path = "body sizes", reached.pushing or reached.token
+    path = reached.pushing or reached.token
     largest = reached.origin.offer(path, (), b"x=" + b"x" * (60 * _KIB))
     if not largest.is_corpid or largest.status == _BODY_TOO_LARGE:
-        seen = f"A body of 60 KiB is refused: {largest.summary()}."
-        return problem(about, seen, "Change: allow 64 KiB in the proxy (nginx: client_max_body_size 128k).")
+        return problem(
+            f"A body of 60 KiB is refused: {largest.summary()}.",
+            "allow 64 KiB in the proxy (nginx: client_max_body_size 128k)",
+        )
     answer = reached.origin.offer(path, (), b"x=" + b"x" * (BODY_BYTES + 4 * _KIB))
     if answer.status == _BODY_TOO_LARGE:
-        return ok(about, f"A body of 60 KiB arrives; one of 68 KiB is refused with {_refusing_party(answer, 413)}.")
-    seen = f"A body of 68 KiB is not refused with 413: {answer.summary()}."
-    return problem(about, seen, "Change: let the proxy pass on bodies, so that CorpID refuses them itself.")
+        return ok(f"A body of 60 KiB arrives; one of 68 KiB is refused with {_refusing_party(answer, 413)}.")
+    return problem(
+        f"A body of 68 KiB is not refused with 413: {answer.summary()}.",
+        "let the proxy pass on bodies, so that CorpID refuses them itself",
+    )
 
 
 def _refusing_party(answer: RawResponse, status: int) -> str:
@@ -310,17 +328,19 @@ def _refusing_party(answer: RawResponse, status: int) -> str:
 
 def check_caching(reached: ExaminedDeployment) -> Finding:
     """Check that cache headers are returned, and responses are not cached (D31)."""
-    about, path = "caching", reached.pushing or reached.token
+    path = reached.pushing or reached.token
     refused = [reached.origin.ask("POST", path, [FORM], b"x=y") for _ in range(2)]
     if refused[0].reference and refused[0].reference == refused[1].reference:
-        return problem(about, "Two requests got the same response.", "Change: let the proxy cache nothing.")
+        return problem("Two requests got the same response.", "let the proxy cache nothing")
     lifetime = f"max-age={METADATA_CACHE_SECONDS}"
     expected = [(refused[0], "no-store"), (reached.answer, lifetime)]
     for answer, wanted in expected:
         if wanted not in answer.header("cache-control"):
-            seen = f"Cache-Control should have {wanted} and is {answer.header('cache-control') or 'missing'}."
-            return problem(about, seen, "Change: let the proxy keep Cache-Control as CorpID sets it.")
-    return ok(about, "Cache-Control is returned unchanged, and no response is reused.")
+            return problem(
+                f"Cache-Control should have {wanted} and is {answer.header('cache-control') or 'missing'}.",
+                "let the proxy keep Cache-Control as CorpID sets it",
+            )
+    return ok("Cache-Control is returned unchanged, and no response is reused.")
 
 
 def check_compression(reached: ExaminedDeployment) -> Finding:
@@ -331,57 +351,63 @@ def check_compression(reached: ExaminedDeployment) -> Finding:
     answer = reached.origin.ask("GET", "/", [_COMPRESSING, ("Accept", "text/html")])
     encoding = answer.header("content-encoding")
     if encoding in {"", "identity"}:
-        return ok("compression", "Pages are not compressed.")
-    seen = f"Pages are compressed on the way ({encoding}), so their length reveals something about their content."
-    return warning("compression", seen, "Change: turn off compression for this host (nginx: gzip off).")
+        return ok("Pages are not compressed.")
+    return warning(
+        f"Pages are compressed on the way ({encoding}), so their length reveals something about their content.",
+        "turn off compression for this host (nginx: gzip off)",
+    )
 
 
 def check_page_headers(reached: ExaminedDeployment) -> Finding:
     """Check that the headers that protect pages are returned, once each (D36, RFC 6797)."""
-    about = "page headers"
     answer = reached.origin.ask("GET", "/", [("Accept", "text/html")])
     changed = [name.decode() for name, value in PAGE_HEADERS if answer.all(name.decode()) != [value.decode()]]
     if not answer.header("content-type").startswith("text/html"):
         changed.append("content-type")
     if changed:
-        seen = f"Pages come with other headers than CorpID's: {', '.join(changed)}."
-        return problem(about, seen, "Change: let the proxy keep these headers, and add none of its own.")
-    return ok(about, "Pages have their security headers, once each.")
+        return problem(
+            f"Pages come with other headers than CorpID's: {', '.join(changed)}.",
+            "let the proxy keep these headers, and add none of its own",
+        )
+    return ok("Pages have their security headers, once each.")
 
 
 def check_media_types(reached: ExaminedDeployment) -> Finding:
     """Check that documents keep their Content-Type (RFC 8414 §3.2, RFC 7517 §8.5)."""
-    about, path = "media types", reached.path("jwks_uri") or discovery.JWKS_PATH
+    path = reached.path("jwks_uri") or discovery.JWKS_PATH
     answers = {discovery.DISCOVERY_PATH: reached.answer, path: reached.origin.ask("GET", path)}
     for name, answer in answers.items():
         kind = answer.header("content-type").partition(";")[0].strip()
         if not (kind.startswith("application/") and kind.endswith("json")):
-            seen = f"{name} comes as {kind or 'nothing'}, and libraries expect JSON."
-            return problem(about, seen, "Change: let the proxy keep Content-Type as CorpID sets it.")
-    return ok(about, "Documents come as JSON.")
+            return problem(
+                f"{name} comes as {kind or 'nothing'}, and libraries expect JSON.",
+                "let the proxy keep Content-Type as CorpID sets it",
+            )
+    return ok("Documents come as JSON.")
 
 
 def check_metrics(reached: ExaminedDeployment) -> Finding:
     """Check that nobody outside can read the metrics (D48)."""
-    about = "metrics"
     origin = reached.origin
     for place in {origin.path: origin, "": Origin(origin.url.removesuffix(origin.path), origin.trusting)}.values():
         answer = place.ask("GET", "/metrics")
         if answer.status == _OK and b"corpid_" in answer.body:
-            seen = f"Everybody can read the metrics, at {place.path}/metrics."
-            return problem(about, seen, "Change: let the proxy send nothing to metrics_address.")
-    return ok(about, "They cannot be read from outside.")
+            return problem(
+                f"Everybody can read the metrics, at {place.path}/metrics.",
+                "let the proxy send nothing to metrics_address",
+            )
+    return ok("They cannot be read from outside.")
 
 
 def check_other_names(reached: ExaminedDeployment) -> Finding:
     """Check that requests for another host are not answered (D35)."""
-    about = "other names"
     answer = reached.origin.ask("GET", discovery.DISCOVERY_PATH, host=_FORGED_HOST)
     if answer.json.get("issuer") == reached.issuer:
-        seen = f"Requests for other hosts, such as {_FORGED_HOST}, are answered, because the proxy replaces Host."
-        change = "Change: let the proxy pass on the caller's Host (nginx: proxy_set_header Host $http_host)."
-        return warning(about, seen, change)
-    return ok(about, "Other hosts are not answered.")
+        return warning(
+            f"Requests for other hosts, such as {_FORGED_HOST}, are answered, because the proxy replaces Host.",
+            "let the proxy pass on the caller's Host (nginx: proxy_set_header Host $http_host)",
+        )
+    return ok("Other hosts are not answered.")
 
 
 def _form_of_expired_assertion(reached: ExaminedDeployment, now: float) -> bytes:
@@ -401,7 +427,7 @@ def _form_of_expired_assertion(reached: ExaminedDeployment, now: float) -> bytes
     return f"client_assertion_type={kind}&client_assertion={'.'.join(map(base64url, parts))}".encode()
 
 
-def check_clocks(reached: ExaminedDeployment) -> list[Finding]:
+def check_clocks(reached: ExaminedDeployment) -> Finding:
     """Check that clocks and issuers of the nodes agree.
 
     By an assertion that expired an hour ago: the refusal names the node's time, or another issuer.
@@ -413,9 +439,12 @@ def check_clocks(reached: ExaminedDeployment) -> list[Finding]:
     answer = reached.origin.ask("POST", reached.pushing or reached.token, [FORM], form)
     other = _AUDIENCE.search(answer.description)
     if other:
-        seen = f"One node has the issuer {reached.issuer}, and another has {other[1]}."
-        return [problem("nodes", seen, "Change: give every node the same base_url.")]
-    return [_judge_distance(answer.description, answer.header("date"), before, time.time())]
+        return problem(
+            f"One node has the issuer {reached.issuer}, and another has {other[1]}.",
+            "give every node the same base_url",
+            about="nodes",
+        )
+    return _judge_distance(answer.description, answer.header("date"), before, time.time())
 
 
 def _judge_distance(description: str, date: str, before: float, after: float) -> Finding:
@@ -425,16 +454,14 @@ def _judge_distance(description: str, date: str, before: float, after: float) ->
     elif date:
         at, clock_owner = parsedate_to_datetime(date).timestamp(), "The clock of the responding server"
     else:
-        return warning(
-            "clock", "No response has the time of the nodes.", "Change: let the proxy keep Date in responses."
-        )
+        return warning("No response has the time of the nodes.", "let the proxy keep Date in responses")
     # the clock has whole seconds, and the request itself took a while
     apart = max(0.0, before - at - 1, at - after - 1)
     seen = f"{clock_owner} and this machine's are {apart:.0f} s apart."
     if apart <= CLOCKS_APART_SECONDS:
-        return ok("clock", seen)
-    change = "Change: synchronise the clocks of the nodes and of this machine (NTP)."
-    return (problem if apart > CLOCK_AHEAD_SECONDS else warning)("clock", seen, change)
+        return ok(seen)
+    judge = problem if apart > CLOCK_AHEAD_SECONDS else warning
+    return judge(seen, "synchronise the clocks of the nodes and of this machine (NTP)")
 
 
 def check_readiness(reached: ExaminedDeployment) -> Reported:
@@ -443,27 +470,28 @@ def check_readiness(reached: ExaminedDeployment) -> Reported:
     /readyz lies outside base_url's path, and a proxy may not forward it (D49).
     """
     if reached.origin.path:
-        return not_looked_at("readiness", "base_url has a path, and /readyz is outside it.")
-    about = "readiness"
-    reason = "/readyz is not passed on by the proxy: run this on a node, with its settings."
-    return judge_readiness(about, reached.origin.ask("GET", READY)) or not_looked_at(about, reason)
+        return not_looked_at("base_url has a path, and /readyz is outside it.")
+    return judge_readiness(reached.origin.ask("GET", READY)) or not_looked_at(
+        "/readyz is not passed on by the proxy: run this on a node, with its settings."
+    )
 
 
-def judge_readiness(about: str, answer: RawResponse) -> Finding | None:
+def judge_readiness(answer: RawResponse) -> Finding | None:
     """The finding about a node by its answer at /readyz.
 
     None if the answer is not a node's. Source: D49, D67
     """
     status = answer.json.get("status")
     if answer.status == _OK and status == "ready" and answer.json.get("recovering"):
-        seen = f"It lost its {answer.json['recovering']}; until {answer.json.get('until')} callers may be told to wait."
-        change = "Change: nothing, if the engine was restarted. Otherwise look at its log, and at its memory and disk."
-        return warning(about, seen, change)
+        return warning(
+            f"It lost its {answer.json['recovering']}; until {answer.json.get('until')} callers may be told to wait.",
+            "nothing, if the engine was restarted. Otherwise look at its log, and at its memory and disk",
+        )
     if answer.status == _OK and status == "ready":
-        return ok(about, "The node that responded is ready.")
+        return ok("The node that responded is ready.")
     if answer.status == _UNAVAILABLE and isinstance(status, str):
         part = answer.json.get("part", status)
-        return problem(about, f"The node that responded is not ready: {part}.", "Change: check the log of that node.")
+        return problem(f"The node that responded is not ready: {part}.", "check the log of that node")
     return None
 
 
@@ -477,9 +505,11 @@ def check_hsts(reached: ExaminedDeployment) -> Finding | None:
     values = reached.answer.all("strict-transport-security")
     age = _AGE.search(values[0]) if len(values) == 1 else None
     if age is not None and int(age[1]) >= _HALF_A_YEAR:
-        return ok("HSTS", f"Browsers stay on https for {int(age[1]) // 86400} days.")
-    seen = f"Strict-Transport-Security is {' and '.join(values) or 'missing'}."
-    return warning("HSTS", seen, "Change: let the proxy keep this header as CorpID sets it, and add none of its own.")
+        return ok(f"Browsers stay on https for {int(age[1]) // 86400} days.")
+    return warning(
+        f"Strict-Transport-Security is {' and '.join(values) or 'missing'}.",
+        "let the proxy keep this header as CorpID sets it, and add none of its own",
+    )
 
 
 def check_plain_http(reached: ExaminedDeployment) -> Reported | None:
@@ -491,23 +521,22 @@ def check_plain_http(reached: ExaminedDeployment) -> Reported | None:
     if not origin.secure:
         return None
     if origin.port != DEFAULT_PORTS["https"]:
-        return not_looked_at("plain HTTP", "base_url has a port of its own, so port 80 may be another server's.")
+        return not_looked_at("base_url has a port of its own, so port 80 may be another server's.")
     try:
         answer = Origin(f"http://{origin.host}").ask("GET", discovery.DISCOVERY_PATH)
     except NoResponse:
-        return ok("plain HTTP", "Port 80 does not answer.")
+        return ok("Port 80 does not answer.")
     where = answer.header("location")
     if answer.status in _MOVED and _is_forged(origin):
-        seen = "Port 80 redirects to the host that a caller names."
         return warning(
-            "plain HTTP", seen, "Change: let it redirect to the configured name (nginx: $server_name, not $host)."
+            "Port 80 redirects to the host that a caller names.",
+            "let it redirect to the configured name (nginx: $server_name, not $host)",
         )
     if answer.status in _MOVED and where.startswith("https://"):
-        return ok("plain HTTP", "Port 80 redirects browsers to https.")
+        return ok("Port 80 redirects browsers to https.")
     if answer.is_corpid or answer.json.get("issuer"):
-        change = "Change: let port 80 only redirect to https."
-        return problem("plain HTTP", "Port 80 leads to CorpID without TLS.", change)
-    return ok("plain HTTP", f"Port 80 does not lead to CorpID ({answer.status}).")
+        return problem("Port 80 leads to CorpID without TLS.", "let port 80 only redirect to https")
+    return ok(f"Port 80 does not lead to CorpID ({answer.status}).")
 
 
 def _is_forged(origin: Origin) -> bool:
@@ -562,10 +591,8 @@ _SLOW_SECONDS: Final = 7
 
 
 _ADDRESSES: Final = "callers' addresses"
-_TRUST: Final = "Change: name the addresses from which the proxy connects in trusted_proxies, on every node."
-_NO_PROXY: Final = warning(
-    _ADDRESSES, "No proxy is trusted: behind a proxy, all callers have the same address.", _TRUST
-)
+_TRUST: Final = "name the addresses from which the proxy connects in trusted_proxies, on every node"
+_NO_PROXY: Final = warning("No proxy is trusted: behind a proxy, all callers have the same address.", _TRUST)
 
 
 class NoReport(Exception):
@@ -644,38 +671,45 @@ def check_addresses(probed: ProbeResult) -> Reported:
 
 
 def _judge_addresses(probed: ProbeResult, got: RequestReport) -> Reported:
-    about, settings = _ADDRESSES, probed.settings
+    settings = probed.settings
     header = str(settings.forwarded_header)
     values = got.headers.get(header.lower(), [])
     if got.address in _FORGED_ADDRESSES:
-        seen = f"A caller can choose its address: this one wrote {got.address} into {header}, and the node believed it."
-        return problem(about, seen, f"Change: {_advise_replacing(header)}.")
+        return problem(
+            f"A caller can choose its address: this one wrote {got.address} into {header}, and the node believed it.",
+            _advise_replacing(header),
+        )
     if _has_no_proxy(settings):
         return _NO_PROXY
     if not settings.trusted_proxies:
-        return ok(about, f"CorpID serves TLS itself, and sees this machine as {got.address}.")
+        return ok(f"CorpID serves TLS itself, and sees this machine as {got.address}.")
     if not got.is_trusted:
-        seen = f"The proxy connects from {got.peer}, which is not in trusted_proxies: all callers have that address."
-        return problem(about, seen, _TRUST)
+        return problem(
+            f"The proxy connects from {got.peer}, which is not in trusted_proxies: all callers have that address.",
+            _TRUST,
+        )
     if not values:
-        seen = f"{header} does not arrive: all callers have the address of the proxy, {got.peer}."
-        return problem(about, seen, f"Change: {_advise_replacing(header)}.")
+        return problem(
+            f"{header} does not arrive: all callers have the address of the proxy, {got.peer}.",
+            _advise_replacing(header),
+        )
     if any(forged in value for value in values for forged in _FORGED_ADDRESSES):
-        seen = f"{header} is appended to: what callers write into it arrives, too, and only its last part is right."
-        return warning(about, seen, f"Change: {_advise_replacing(header)}.")
+        return warning(
+            f"{header} is appended to: what callers write into it arrives, too, and only its last part is right.",
+            _advise_replacing(header),
+        )
     local = probed.answer.local
     if got.address == local:
-        return ok(about, f"They arrive, and forged ones do not: this machine is {got.address}.")
+        return ok(f"They arrive, and forged ones do not: this machine is {got.address}.")
     if ClientAddresses(settings.trusted_proxies).trusts(got.address):
-        seen = (
-            f"The node sees this machine as {got.address}, which is a trusted proxy: callers' addresses do not arrive."
+        return problem(
+            f"The node sees this machine as {got.address}, which is a trusted proxy: callers' addresses do not arrive.",
+            _advise_replacing(header),
         )
-        return problem(about, seen, f"Change: {_advise_replacing(header)}.")
-    seen = (
+    return not_looked_at(
         f"Forged ones do not arrive. But this machine connects from {local}, and the node sees it as {got.address}: "
         "compare that with the address that others see of this machine."
     )
-    return not_looked_at(about, seen)
 
 
 def _advise_replacing(header: str) -> str:
@@ -691,32 +725,34 @@ def check_trace_context(probed: ProbeResult) -> Reported:
     """Check that callers do not choose what is traced (D48)."""
     values = probed.received.headers.get("traceparent", [])
     if probed.traceparent in values:
-        change = 'Change: let the proxy drop traceparent, or set its own (nginx: proxy_set_header traceparent "").'
-        return warning("trace context", "A caller's traceparent arrives: callers can choose what is traced.", change)
-    return ok("trace context", "A caller's traceparent does not arrive.")
+        return warning(
+            "A caller's traceparent arrives: callers can choose what is traced.",
+            'let the proxy drop traceparent, or set its own (nginx: proxy_set_header traceparent "")',
+        )
+    return ok("A caller's traceparent does not arrive.")
 
 
 def check_host(probed: ProbeResult) -> Reported:
     """Check that Host arrives as it was sent (D35)."""
     sent, values = probed.prober.there.origin.netloc, probed.received.headers.get("host", [])
     if values == [sent]:
-        return ok("Host", "It arrives as it was sent.")
-    seen = f"{sent} was sent, and {' and '.join(values) or 'nothing'} arrived."
+        return ok("It arrives as it was sent.")
     return warning(
-        "Host", seen, "Change: let the proxy pass on the caller's Host (nginx: proxy_set_header Host $http_host)."
+        f"{sent} was sent, and {' and '.join(values) or 'nothing'} arrived.",
+        "let the proxy pass on the caller's Host (nginx: proxy_set_header Host $http_host)",
     )
 
 
 def check_connections(probed: ProbeResult) -> Reported:
     """Check that the proxy keeps connections to the nodes (RFC 9112 §9.3)."""
-    about, got = "proxy's connections", probed.received
-    change = 'Change: let the proxy keep connections (nginx: proxy_http_version 1.1; proxy_set_header Connection "").'
+    got = probed.received
+    remedy = 'let the proxy keep connections (nginx: proxy_http_version 1.1; proxy_set_header Connection "")'
     if got.http_version == "1.0":
-        return warning(about, "The proxy speaks HTTP/1.0 with the nodes, and connects for every request.", change)
+        return warning("The proxy speaks HTTP/1.0 with the nodes, and connects for every request.", remedy)
     # the probe's own Connection header ends at a proxy, which has one of its own (RFC 9110 §7.6.1)
     if got.is_trusted and "close" in ", ".join(got.headers.get("connection", [])).lower():
-        return warning(about, "The proxy closes its connection to a node after every request.", change)
-    return ok(about, f"HTTP/{got.http_version}, kept open." if got.is_trusted else f"HTTP/{got.http_version}.")
+        return warning("The proxy closes its connection to a node after every request.", remedy)
+    return ok(f"HTTP/{got.http_version}, kept open." if got.is_trusted else f"HTTP/{got.http_version}.")
 
 
 def check_returned_headers(probed: ProbeResult) -> Reported:
@@ -728,56 +764,54 @@ def check_returned_headers(probed: ProbeResult) -> Reported:
     if not probed.answer.header("content-type").startswith("application/json"):
         changed.append("Content-Type")
     if changed:
-        seen = f"Not as the node sent them: {', '.join(changed)}."
-        return problem("returned headers", seen, "Change: let the proxy pass on the headers of answers unchanged.")
-    return ok("returned headers", f"{', '.join(expected)} come back unchanged.")
+        return problem(
+            f"Not as the node sent them: {', '.join(changed)}.",
+            "let the proxy pass on the headers of answers unchanged",
+        )
+    return ok(f"{', '.join(expected)} come back unchanged.")
 
 
 def check_encoded_paths(probed: ProbeResult) -> Reported:
     """Check that paths arrive undecoded."""
-    about = "encoded paths"
-    change = (
-        "Change: let the proxy pass on paths as they were sent (nginx: nothing after the name in proxy_pass, not even a "
-        "slash)."
+    remedy = (
+        "let the proxy pass on paths as they were sent (nginx: nothing after the name in proxy_pass, not even a slash)"
     )
     sent = probed.prober.there.origin.path + _ENCODED_PATH
     try:
         got, _ = probed.prober.ask_retrying(_ENCODED_PATH)
     except NoReport as error:
-        return warning(about, f"{sent} does not arrive: {error}.", change)
+        return warning(f"{sent} does not arrive: {error}.", remedy)
     if got.path == sent:
-        return ok(about, "Paths arrive undecoded.")
-    return warning(about, f"{sent} was sent, and {got.path} arrived.", change)
+        return ok("Paths arrive undecoded.")
+    return warning(f"{sent} was sent, and {got.path} arrived.", remedy)
 
 
 def check_response_headers(probed: ProbeResult) -> Reported:
     """Check that answers with long headers come back (D13)."""
-    about = "response headers"
     try:
         _, answer = probed.prober.ask(_PATH, padding=_PADDING_BYTES)
     except (NoReport, NoResponse) as error:
         said = str(error)
     else:
         if len(answer.header(probes.PADDING)) == _PADDING_BYTES:
-            return ok(about, f"Answers with {_PADDING_BYTES // _KIB} KiB of headers come back.")
+            return ok(f"Answers with {_PADDING_BYTES // _KIB} KiB of headers come back.")
         said = "a header is missing"
-    seen = (
-        f"An answer with {_PADDING_BYTES // _KIB} KiB of headers does not come back: {said}. A redirect can be as long."
+    return problem(
+        f"An answer with {_PADDING_BYTES // _KIB} KiB of headers does not come back: {said}. A redirect can be as long.",
+        "allow 16 KiB in the proxy (nginx: proxy_buffer_size 16k)",
     )
-    return problem(about, seen, "Change: allow 16 KiB in the proxy (nginx: proxy_buffer_size 16k).")
 
 
 def check_long_queries(probed: ProbeResult) -> Reported:
     """Check that long queries arrive (D13)."""
-    about = "long queries"
-    change = "Change: allow 32 KiB a request line in the proxy (nginx: large_client_header_buffers)."
+    remedy = "allow 32 KiB a request line in the proxy (nginx: large_client_header_buffers)"
     try:
         got, _ = probed.prober.ask(f"{_PATH}?x={'x' * (_QUERY_BYTES - 2)}")
     except NoReport as error:
-        return problem(about, f"A query of {_QUERY_BYTES // _KIB} KiB does not arrive: {error}.", change)
+        return problem(f"A query of {_QUERY_BYTES // _KIB} KiB does not arrive: {error}.", remedy)
     if got.query_bytes == _QUERY_BYTES:
-        return ok(about, f"A query of {_QUERY_BYTES // _KIB} KiB arrives.")
-    return problem(about, f"Of a query of {_QUERY_BYTES} bytes, {got.query_bytes} arrive.", change)
+        return ok(f"A query of {_QUERY_BYTES // _KIB} KiB arrives.")
+    return problem(f"Of a query of {_QUERY_BYTES} bytes, {got.query_bytes} arrive.", remedy)
 
 
 def check_cached_answers(probed: ProbeResult) -> Reported:
@@ -786,7 +820,7 @@ def check_cached_answers(probed: ProbeResult) -> Reported:
     Each address is asked for as anybody would, which fills a cache, and then with a probe. Its query is one that nobody
     else sends, so that a cache gives what it kept to nobody else. Source: D31
     """
-    about, found = "cached answers", []
+    found = []
     for path in (discovery.DISCOVERY_PATH, probed.prober.there.path("jwks_uri") or discovery.JWKS_PATH, "/"):
         url = f"{path}?corpid-doctor={secrets.token_hex(8)}"
         for _ in range(2):
@@ -796,27 +830,23 @@ def check_cached_answers(probed: ProbeResult) -> Reported:
         except NoReport:
             found.append(path)
     if not found:
-        return ok(about, "Every answer comes from a node.")
+        return ok("Every answer comes from a node.")
     seen = f"These come from a cache, and not from a node: {', '.join(found)}. "
     if "/" in found:
         seen += "One person can get the page of another."
     else:
         seen += "After `corpid key revoke`, the key is still published."
-    return problem(about, seen, "Change: let the proxy cache nothing (nginx: no proxy_cache).")
+    return problem(seen, "let the proxy cache nothing (nginx: no proxy_cache)")
 
 
 def check_slow_responses(slow: Future[object]) -> Reported:
     """Check that the proxy waits as long as CorpID may take."""
-    about = "slow responses"
-    change = (
-        "Change: let the proxy wait 30 seconds for a response (nginx: proxy_read_timeout; HAProxy: timeout server)."
-    )
+    remedy = "let the proxy wait 30 seconds for a response (nginx: proxy_read_timeout; HAProxy: timeout server)"
     try:
         slow.result()
     except (NoReport, NoResponse) as error:
-        seen = f"A response that takes {_SLOW_SECONDS} seconds does not come back: {error}."
-        return problem(about, seen, change)
-    return ok(about, f"The proxy waits for more than {_SLOW_SECONDS} seconds.")
+        return problem(f"A response that takes {_SLOW_SECONDS} seconds does not come back: {error}.", remedy)
+    return ok(f"The proxy waits for more than {_SLOW_SECONDS} seconds.")
 
 
 PROBE_CHECKS: Final[tuple[tuple[str, ProbeCheck], ...]] = (
@@ -852,23 +882,18 @@ def check_probes(prober: Prober) -> Iterator[Reported]:
         waits = bool(prober.settings.trusted_proxies)
         slow: Future[object] | None = pool.submit(prober.ask, _PATH, wait=_SLOW_SECONDS) if waits else None
         for about, check in PROBE_CHECKS:
-            yield _checked(about, check, probed)
-        yield (
-            check_slow_responses(slow)
-            if slow
-            else not_looked_at(SLOW_PROBE[0], "No proxy is trusted, so none was tried.")
-        )
+            yield from named(about, _checked(check, probed))
+        waited = check_slow_responses(slow) if slow else not_looked_at("No proxy is trusted, so none was tried.")
+        yield from named(SLOW_PROBE[0], waited)
 
 
-def _checked(about: str, check: ProbeCheck, probed: ProbeResult) -> Reported:
+def _checked(check: ProbeCheck, probed: ProbeResult) -> Reported:
     try:
         return check(probed)
     except NoReport as error:
-        return not_looked_at(about, f"A probe was not answered by a node: {error}.")
+        return not_looked_at(f"A probe was not answered by a node: {error}.")
     except NoResponse as error:
-        return problem(
-            about, f"A request was not answered: {error}.", "Change: check the logs of the proxy and of the nodes."
-        )
+        return problem(f"A request was not answered: {error}.", "check the logs of the proxy and of the nodes")
 
 
 def skip_probes(reason: str, settings: Settings | None) -> Iterator[Reported]:
@@ -877,11 +902,9 @@ def skip_probes(reason: str, settings: Settings | None) -> Iterator[Reported]:
     Without a trusted proxy one of them needs no probe.
     """
     for about, check in PROBE_CHECKS:
-        if check is check_addresses and settings is not None and _has_no_proxy(settings):
-            yield _NO_PROXY
-        else:
-            yield not_looked_at(about, reason)
-    yield not_looked_at(SLOW_PROBE[0], reason)
+        needs_none = check is check_addresses and settings is not None and _has_no_proxy(settings)
+        yield from named(about, _NO_PROXY if needs_none else not_looked_at(reason))
+    yield not_looked_at(reason, about=SLOW_PROBE[0])
 
 
 def _has_no_proxy(settings: Settings) -> bool:
