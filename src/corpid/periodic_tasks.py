@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
 
 from corpid.flows.account import own_email
 from corpid.flows.directory.access_review import ReviewDates
@@ -24,6 +26,7 @@ from corpid.flows.operations.process_reports import (
 from corpid.flows.operations.readiness import DATABASE, Readiness
 from corpid.flows.operations.signing_keys import SigningKeys, ensure_standby_key
 from corpid.rules.failures import StoreUnavailable
+from corpid.rules.server_processes import SEEN_EVERY_SECONDS
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -85,6 +88,24 @@ async def run_tasks(
         await work.flush()
 
 
+class _Work(Protocol):
+    def __call__(self, *, now: float) -> Awaitable[object]: ...
+
+
+@dataclass(slots=True)
+class _Task:
+    """A task of the rounds."""
+
+    part: str
+    """of the process, as the log and the metrics name it"""
+    work: _Work
+    seconds: float = 0.0
+    """until it is due again after it succeeded; 0: every round"""
+    at_end: bool = False
+    """whether the process does it once more when it ends"""
+    due: float = float("-inf")
+
+
 class _Tasks:
     """Periodic tasks; one that fails is logged, and tried again next round."""
 
@@ -100,18 +121,12 @@ class _Tasks:
         self._metrics: Final = metrics
         self._readiness: Final = readiness
         self._stream: Final = stream
-        self._expire_at = 0.0
-        self._count_at = 0.0
         self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
         self._notices: Final = NoticeMaker(provider)
         self._notice_emails: Final = NoticeEmails(provider, _warn, metrics.notice if metrics else lambda _: None)
-        self._review_dates: Final = ReviewDates(provider.registry)
         self._registration: Final = Registration(provider.registry, provider.node.process)
-        self._sealer: Final = Sealer(
-            provider.registry,
-            lambda detail: access_log.log().info("audit_sealed", detail=detail),
-            self._seals_changed,
-        )
+        self._register: Final = _Task("registration of this process", self._registration.round, SEEN_EVERY_SECONDS)
+        self._tasks: Final = self._list_tasks(keys)
         if metrics is not None:
             metrics.mail_pauses["invitations"] = lambda: self._emails.pause_seconds
             metrics.mail_pauses["notices"] = lambda: self._notice_emails.pause_seconds
@@ -120,41 +135,51 @@ class _Tasks:
             lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
             lambda: access_log.log().info("data_lost_over", detail="nobody is told to wait any more"),
         )
-        self._keys: Final = KeyReporter(provider.registry, keys, _warn)
-        self._maintenance: Final = MaintenanceReporter(provider, _warn)
-        self._settings: Final = SettingsReporter(provider, _warn)
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
         self._unavailable: Final[dict[str, int]] = {}
         """how often in a row each part has lacked its store"""
 
     async def rounds(self) -> None:
-        await self._tried("registration of this process", self._registration.round(now=self._provider.clock()))
+        await self._do([self._register])
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            now = self._provider.clock()
             self._recovery.report_changes()
-            await self._tried("signing keys", self._keys.report_changes(now=now))
-            await self._tried("maintenance", self._maintenance.report_changes(now=now))
-            await self._tried("short-lived state", self._provider.transient.sweep(now=now))
-            await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
-            await self._tried("consents", self._provider.registry.consents.sweep(now=now))
-            await self._tried("e-mail addresses", own_email.finish_due(self._provider, now=now))
-            if now >= self._expire_at:
-                self._expire_at = now + _EXPIRE_SECONDS
-                await self._tried("change requests", expire_requests(self._provider.registry, now=now))
-                await self._tried("records of jobs", jobs.clean_up(self._provider.registry, now=now))
-                await self._tried("standby key", ensure_standby_key(self._provider.registry, now=now))
-            await self._tried("dates of access reviews", self._review_dates.round(now=now))
-            await self._tried("registration of this process", self._registration.round(now=now))
-            await self._tried("settings of the processes", self._settings.report_changes(now=now))
-            await self._tried("seals of the audit", self._sealer.round(now=now))
-            await self._flush_records()
-            if now >= self._count_at:
-                self._count_at = now + _COUNTERS_SECONDS
-                await self._flush_counters()
-                await self._tried("words of records", self._provider.registry.outdated_words.refresh())
-                await self._tried("old counters", remove_old(self._provider.registry, now=now))
+            await self._do(self._tasks)
+
+    def _list_tasks(self, keys: Sequence[SigningKeys]) -> list[_Task]:
+        """The tasks of a round, in order."""
+        provider, registry = self._provider, self._provider.registry
+        sealer = Sealer(
+            registry, lambda detail: access_log.log().info("audit_sealed", detail=detail), self._seals_changed
+        )
+        return [
+            _Task("signing keys", KeyReporter(registry, keys, _warn).report_changes),
+            _Task("maintenance", MaintenanceReporter(provider, _warn).report_changes),
+            _Task("short-lived state", provider.transient.sweep),
+            _Task("sessions", registry.sessions.sweep),
+            _Task("consents", registry.consents.sweep),
+            _Task("e-mail addresses", partial(own_email.finish_due, provider)),
+            _Task("change requests", partial(expire_requests, registry), _EXPIRE_SECONDS),
+            _Task("records of jobs", partial(jobs.clean_up, registry), _EXPIRE_SECONDS),
+            _Task("standby key", partial(ensure_standby_key, registry), _EXPIRE_SECONDS),
+            _Task("dates of access reviews", ReviewDates(registry).round),
+            self._register,
+            _Task("settings of the processes", SettingsReporter(provider, _warn).report_changes, SEEN_EVERY_SECONDS),
+            _Task("seals of the audit", sealer.round),
+            _Task("usage counts", lambda **_: provider.usage.flush(registry), at_end=True),
+            _Task("refusals of clients", lambda **_: provider.refusals.flush(registry), at_end=True),
+            _Task("hourly counters", lambda **_: provider.counters.flush(registry), _COUNTERS_SECONDS, at_end=True),
+            _Task("words of records", lambda **_: registry.outdated_words.refresh(), _COUNTERS_SECONDS),
+            _Task("old counters", partial(remove_old, registry), _COUNTERS_SECONDS),
+        ]
+
+    async def _do(self, tasks: Sequence[_Task]) -> None:
+        """Do those that are due."""
+        now = self._provider.clock()
+        for task in tasks:
+            if now >= task.due and await self._tried(task.part, task.work(now=now)):
+                task.due = now + task.seconds
 
     async def invitations(self) -> None:
         while True:
@@ -173,21 +198,17 @@ class _Tasks:
             await asyncio.sleep(stream.pause)
 
     async def flush(self) -> None:
-        await self._flush_records()
-        await self._flush_counters()
-        await self._tried("registration of this process", self._registration.end())
+        now = self._provider.clock()
+        for task in self._tasks:
+            if task.at_end:
+                await self._tried(task.part, task.work(now=now))
+        await self._tried(self._register.part, self._registration.end())
         if self._stream is not None:
             # A disk of the network may hang for ever; another process takes over anyway.
             await self._tried("stream of the audit", asyncio.wait_for(self._stream.end(), _STREAM_END_SECONDS))
 
-    async def _flush_records(self) -> None:
-        await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))
-        await self._tried("refusals of clients", self._provider.refusals.flush(self._provider.registry))
-
-    async def _flush_counters(self) -> None:
-        await self._tried("hourly counters", self._provider.counters.flush(self._provider.registry))
-
-    async def _tried(self, part: str, work: Awaitable[object]) -> None:
+    async def _tried(self, part: str, work: Awaitable[object]) -> bool:
+        """Return whether it succeeded."""
         try:
             await work
         except StoreUnavailable as error:
@@ -200,6 +221,8 @@ class _Tasks:
             self._unavailable.pop(part, None)
             if self._metrics is not None:
                 self._metrics.task(part, failing=False)
+            return True
+        return False
 
     def _log_unavailable(self, part: str, reason: str) -> None:
         """Log a task that lacks its store, unless the database fails."""

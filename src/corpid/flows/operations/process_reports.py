@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.flows.operations.readiness import recovering_until
 from corpid.rules.data_loss import may_not_record
-from corpid.rules.server_processes import KEPT_SECONDS, SEEN_EVERY_SECONDS, VERSION, ServerProcess, differences, live
+from corpid.rules.server_processes import KEPT_SECONDS, VERSION, ServerProcess, differences, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,20 +77,16 @@ class SettingsReporter:
     def __init__(self, provider: Provider, report: Report) -> None:
         self._processes: Final = provider.registry.server_processes
         self._report: Final = report
-        self._next = float("-inf")
         self._differing: frozenset[str] = frozenset()
 
     async def report_changes(self, *, now: float) -> None:
-        """Report what has changed since the last look, once a minute.
+        """Report what has changed since the last look.
 
         Another version is no such difference: it is one on purpose, during an upgrade. Raises StoreUnavailable.
         Source: D43, D49
         """
-        if now < self._next:
-            return
         found = differences(live(await self._processes.list_all(), now=now))
         found.pop(VERSION, None)
-        self._next = now + SEEN_EVERY_SECONDS
         for name in sorted(found.keys() - self._differing):
             values = (f"{value!r} at {', '.join(each.name for each in those)}" for value, those in found[name].items())
             self._report("settings_differ", f"{name}: {'; '.join(values)}")
@@ -131,24 +127,19 @@ class Registration:
         self._processes: Final = registry.server_processes
         self._clocks: Final = registry.client_clocks
         self._process: Final = process
-        self._next = float("-inf")
+        self._is_new = True
 
     async def round(self, *, now: float) -> None:
-        """Note this process, once a minute.
-
-        Raises StoreUnavailable. Source: D49
-        """
-        if now < self._next:
-            return
+        """Note this process. Raises StoreUnavailable. Source: D49"""
         # Begin the records of clients' clocks, if skews may be missing. A process of another version serves, or none
         # of this one did when this one started. docs/decisions/0026
         others = live(await self._processes.list_all(), now=now)
-        begins = self._next < 0 and (not others or await self._clocks.recorded_since() is None)
+        begins = self._is_new and (not others or await self._clocks.recorded_since() is None)
         if begins or may_not_record(others, self._process.version, now=now):
             await self._clocks.begin(now=now)
         await self._processes.note(msgspec.structs.replace(self._process, seen_at=int(now)))
         await self._processes.remove_old(before=int(now) - KEPT_SECONDS)
-        self._next = now + SEEN_EVERY_SECONDS
+        self._is_new = False
 
     async def end(self) -> None:
         """Remove this process, which stops. Raises StoreUnavailable. Source: D49"""
