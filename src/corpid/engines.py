@@ -44,7 +44,6 @@ from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.authentication.passwords import HashCost
     from corpid.settings import Settings
     from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it
     from corpid.stores.sql.schema import MigrationPlan
@@ -203,9 +202,10 @@ def _start_errors(settings: Settings) -> Iterator[None]:
 
 
 class Stores:
-    """Dependencies of a command: its actor, stores, password hashing, and the clock."""
+    """Dependencies of a command: settings, actor, stores, password hashing, and the clock."""
 
-    def __init__(self, opened: Engines, *, hash_cost: HashCost, clock: Callable[[], float]) -> None:
+    def __init__(self, opened: Engines, *, settings: Settings, clock: Callable[[], float]) -> None:
+        self.settings: Final = settings
         self.actor: Final = at_command_line()
         self.registry: Final = opened.registry
         self.transient: Final = opened.transient
@@ -216,7 +216,6 @@ class Stores:
         """removes old audit entries and details (docs/decisions/0008); returns the number"""
         self.erase: Final = opened.erase
         """erases details of audit entries (docs/decisions/0015); returns the number"""
-        self._hash_cost: Final = hash_cost
         self._closing: Final = ExitStack()
 
     @cached_property
@@ -225,7 +224,7 @@ class Stores:
         # Most commands hash none, and start sooner without this.
         from corpid.outbound.passwords import Argon2Passwords, parameters  # noqa: PLC0415
 
-        passwords = Argon2Passwords(threads=1, profile=parameters(self._hash_cost))
+        passwords = Argon2Passwords(threads=1, profile=parameters(self.settings.hash_cost))
         self._closing.callback(passwords.close)
         return passwords
 
@@ -241,7 +240,7 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
     Its changes have the user of the process as their actor. Raises StartError. Source: D54
     """
     async with open_stores(settings, clock) as engines:
-        stores = Stores(engines, hash_cost=settings.hash_cost, clock=clock)
+        stores = Stores(engines, settings=settings, clock=clock)
         try:
             yield stores
         finally:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpid.cli import listing, output
-from corpid.cli.running import with_stores
+from corpid.cli.running import on_stores, with_stores
 from corpid.flows.directory import approvals
 from corpid.flows.directory.write import Refused
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.directory.approvals import RequestSummary
     from corpid.rules.directory.records import ChangeRequest
-    from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -34,7 +33,7 @@ def show_all(
     """List requested changes that wait for approval, the oldest first."""
     state = "" if decided else "pending"
     page = with_stores(
-        lambda stores, _: approvals.list_requests(
+        lambda stores: approvals.list_requests(
             stores.registry, stores.actor, entity_id=entity, state=state, now=stores.clock(), after=after, limit=limit
         )
     )
@@ -47,13 +46,10 @@ def show_all(
 
 
 @app.command()
-def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
+@on_stores
+async def show(stores: Stores, request_id: RequestId, *, json: listing.AsJson = False) -> None:
     """Show one request: what would change, who asks for it, and why."""
-
-    async def read(stores: Stores, chosen: Settings) -> tuple[RequestSummary, Settings]:
-        return await approvals.read_request(stores.registry, stores.actor, request_id, now=stores.clock()), chosen
-
-    found, chosen = with_stores(read)
+    found = await approvals.read_request(stores.registry, stores.actor, request_id, now=stores.clock())
     if json:
         output.as_json(_as_data(found))
         return
@@ -61,18 +57,18 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     values: dict[str, str | tuple[str, ...]] = {
         "Entity": asked.entity_id,
         "By": found.requester,
-        "Requested": listing.moment(asked.created_at, chosen),
+        "Requested": listing.moment(asked.created_at, stores.settings),
         "Reason": asked.reason,
         "State": found.state,
     }
     if asked.decided_at:
         values |= {
-            "Decided": f"{listing.moment(asked.decided_at, chosen)} by {found.decided_by}",
+            "Decided": f"{listing.moment(asked.decided_at, stores.settings)} by {found.decided_by}",
             "Reason for the decision": asked.decided_reason or "(none)",
         }
     if found.comments:
         values["Comments"] = tuple(
-            f"{listing.moment(each.at, chosen)}, {author}: {each.text}" for each, author in found.comments
+            f"{listing.moment(each.at, stores.settings)}, {author}: {each.text}" for each, author in found.comments
         )
     if asked.state == "pending" and found.names.changed:
         values["Names then → now"] = tuple(
@@ -84,7 +80,9 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
 
 
 @app.command()
-def approve(
+@on_stores
+async def approve(
+    stores: Stores,
     request_id: RequestId,
     *,
     names: Annotated[
@@ -94,18 +92,13 @@ def approve(
     json: listing.AsJson = False,
 ) -> None:
     """Approve a request and carry it out. Needs `corpid --reason TEXT`."""
-
-    async def decide(stores: Stores, _: Settings) -> ChangeRequest:
-        try:
-            return await approvals.approve_request(
-                stores.registry, request_id, actor=stores.actor, reason=stores.actor.reason, now=stores.clock(),
-                names=names,
-            )  # fmt: skip
-        except approvals.NamesChanged as error:
-            hint = f"  `corpid approval show {request_id}` says how to approve it, if the right people are meant"
-            raise Refused(*error.args, hint) from None
-
-    after = with_stores(decide)
+    try:
+        after = await approvals.approve_request(
+            stores.registry, request_id, actor=stores.actor, reason=stores.actor.reason, now=stores.clock(), names=names
+        )
+    except approvals.NamesChanged as error:
+        hint = f"  `corpid approval show {request_id}` says how to approve it, if the right people are meant"
+        raise Refused(*error.args, hint) from None
     _report(after, "The request is approved and carried out.", json=json)
 
 
@@ -113,7 +106,7 @@ def approve(
 def decline(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     """Decline a request. Needs `corpid --reason TEXT`."""
     after = with_stores(
-        lambda stores, _: approvals.decline_request(
+        lambda stores: approvals.decline_request(
             stores.registry, request_id, actor=stores.actor, reason=stores.actor.reason, now=stores.clock()
         )
     )

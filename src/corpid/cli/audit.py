@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from corpid.cli import output
-from corpid.cli.running import with_stores
+from corpid.cli.running import on_stores, with_stores
 from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEntry, AuditQuery
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from corpid.engines import Stores
     from corpid.flows.operations.audit_seals import SealVerification
-    from corpid.flows.operations.audit_stream import Progress
-    from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -150,7 +148,7 @@ def export(
     The export includes addresses and names of people.
     """
     if str(file) == "-":
-        with_stores(lambda stores, _: _export(stores, output.json_lines))
+        with_stores(lambda stores: _export(stores, output.json_lines))
         return
     try:
         with private_files.new_file(file) as opened:  # whole or not at all
@@ -158,7 +156,7 @@ def export(
             def write(values: list[dict[str, Any]]) -> None:
                 opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)
 
-            with_stores(lambda stores, _: _export(stores, write))
+            with_stores(lambda stores: _export(stores, write))
     except FileExistsError:
         output.fail(f"{file} exists already, and an export never replaces a file: name another one")
     except OSError as error:
@@ -166,12 +164,16 @@ def export(
 
 
 @app.command()
-def seal() -> None:
+@on_stores
+async def seal(stores: Stores) -> None:
     """Seal every entry now, as before an export.
 
     A running server does it by itself, at least once an hour.
     """
-    made, unsealed = with_stores(lambda stores, _: _seal(stores))
+    seals = stores.registry.seals
+    made = await audit_seals.Sealer(stores.registry, output.say).seal_all(stores.actor, now=stores.clock())
+    last = await seals.last()
+    unsealed, _, _ = await seals.unsealed(after=0 if last is None else last.last)
     if not made and not unsealed:
         output.say("Every entry is sealed already.")
     if unsealed:
@@ -179,7 +181,9 @@ def seal() -> None:
 
 
 @app.command()
-def stream(
+@on_stores
+async def stream(
+    stores: Stores,
     *,
     after: Annotated[
         int | None,
@@ -192,7 +196,10 @@ def stream(
 
     A smaller number sends entries again, a larger one leaves some out.
     """
-    to, progress, zone = with_stores(partial(_stream, after=after))
+    registry, to = stores.registry, stores.settings.audit_stream
+    if after is not None and not await audit_stream.set_position(registry, stores.actor, after, now=stores.clock()):
+        output.fail("the position changed at the same moment: try again")
+    progress = await audit_stream.read_progress(registry, stores.actor)
     position = progress.position
     if not to:
         left = f" An earlier stream ended at entry {position.number}." if position.number else ""
@@ -203,7 +210,7 @@ def stream(
     if progress.oldest_at is not None:
         output.say(
             f"{_count(progress.waiting, 'entry waits', 'entries wait')}, the oldest since "
-            f"{datetime.fromtimestamp(progress.oldest_at, zone):%Y-%m-%d %H:%M}."
+            f"{datetime.fromtimestamp(progress.oldest_at, stores.settings.timezone):%Y-%m-%d %H:%M}."
         )
     if position.failed:
         output.say(f"The last attempt failed: {position.failed}.")
@@ -218,33 +225,31 @@ def erase(
     The entries stay, with who did what and when by identifier. This cannot be undone.
     """
     user_id, erased = with_stores(
-        lambda stores, _: audit.erase_person(
-            stores.registry, stores.erase, user, actor=stores.actor, now=stores.clock()
-        )
+        lambda stores: audit.erase_person(stores.registry, stores.erase, user, actor=stores.actor, now=stores.clock())
     )
     output.say(f"Erased the details of {erased:,} entries of the person {user_id}.")
 
 
-async def _following(stores: Stores, chosen: Settings, *, after: int, limit: int) -> _EntryPrinter:
+async def _following(stores: Stores, *, after: int, limit: int) -> _EntryPrinter:
     entries = await stores.registry.audit.entries(after=after, limit=limit)
-    return await _with_names(stores, entries, chosen.timezone)
+    return await _with_names(stores, entries)
 
 
-async def _latest(stores: Stores, chosen: Settings, *, asked: Mapping[str, str | int | None]) -> _EntryPrinter:
+async def _latest(stores: Stores, *, asked: Mapping[str, str | int | None]) -> _EntryPrinter:
     try:
-        query = await _query(stores, {name: str(value) for name, value in asked.items() if value}, chosen.timezone)
+        query = await _query(stores, {name: str(value) for name, value in asked.items() if value})
     except audit_reading.InvalidFilter as error:
         output.fail(str(error))
     last = asked["last"]
     entries = await stores.registry.audit.latest(query, limit=last if isinstance(last, int) else _LAST)
-    shown = await _with_names(stores, entries, chosen.timezone)
+    shown = await _with_names(stores, entries)
     return shown if entries else replace(shown, unknown=await audit.warn_of_unknown(stores.registry, query))
 
 
-async def _query(stores: Stores, asked: Mapping[str, str], zone: ZoneInfo) -> AuditQuery:
+async def _query(stores: Stores, asked: Mapping[str, str]) -> AuditQuery:
     since, action, user, key = (asked.get(name, "") for name in ("since", "action", "user", "object"))
     actions = audit_reading.find_actions(action) if action else ()
-    moment = audit_reading.parse_moment(since, now=stores.clock(), zone=zone) if since else 0
+    moment = audit_reading.parse_moment(since, now=stores.clock(), zone=stores.settings.timezone) if since else 0
     return AuditQuery(
         user_id=await audit.identify_person(stores.registry, user) if user else "",
         entity_id=asked.get("entity", ""),
@@ -265,37 +270,19 @@ async def _key(stores: Stores, key: str) -> str:
     return f"{user.user_id}{slash}{rest}" if user is not None else key
 
 
-async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo) -> _EntryPrinter:
-    return _EntryPrinter(
-        entries=entries, names=await audit.read_names(stores.registry, entries, actor=stores.actor), zone=zone
-    )
+async def _with_names(stores: Stores, entries: list[AuditEntry]) -> _EntryPrinter:
+    names = await audit.read_names(stores.registry, entries, actor=stores.actor)
+    return _EntryPrinter(entries=entries, names=names, zone=stores.settings.timezone)
 
 
-async def _verify(stores: Stores, chosen: Settings, *, expect: str) -> tuple[SealVerification, ZoneInfo]:
+async def _verify(stores: Stores, *, expect: str) -> tuple[SealVerification, ZoneInfo]:
     found = await audit_seals.verify(stores.registry, stores.actor, now=stores.clock(), expect=expect)
-    return found, chosen.timezone
+    return found, stores.settings.timezone
 
 
 async def _export(stores: Stores, write: Callable[[list[dict[str, Any]]], None]) -> None:
     async for line in audit_seals.export(stores.registry, stores.actor, now=stores.clock()):
         write([line])
-
-
-async def _stream(stores: Stores, chosen: Settings, *, after: int | None) -> tuple[str, Progress, ZoneInfo]:
-    """Move the stream, if `after` is given; target, progress, time zone."""
-    registry = stores.registry
-    if after is not None and not await audit_stream.set_position(registry, stores.actor, after, now=stores.clock()):
-        output.fail("the position changed at the same moment: try again")
-    return chosen.audit_stream, await audit_stream.read_progress(registry, stores.actor), chosen.timezone
-
-
-async def _seal(stores: Stores) -> tuple[int, int]:
-    """The number of seals made, and of entries without one."""
-    seals = stores.registry.seals
-    made = await audit_seals.Sealer(stores.registry, output.say).seal_all(stores.actor, now=stores.clock())
-    last = await seals.last()
-    unsealed, _, _ = await seals.unsealed(after=0 if last is None else last.last)
-    return made, unsealed
 
 
 def _verified(found: SealVerification, expect: str, zone: ZoneInfo) -> Iterator[str]:

@@ -13,7 +13,7 @@ import typer
 from msgspec.structs import replace
 
 from corpid.cli import listing, output, records
-from corpid.cli.running import with_stores
+from corpid.cli.running import on_stores, with_stores
 from corpid.flows.directory import clients
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import ClientUse, report
@@ -50,14 +50,14 @@ def _add(client_id: str, *, api: bool, entity: str, dry_run: bool, json: bool, *
     if entity and not api:
         output.fail("--entity is for a client of the admin API: write --api, too")
 
-    async def add(stores: Stores, chosen: Settings) -> tuple[Client | RegisteredApiClient, ApplyResult, Settings]:
-        rules = client_rules(chosen)
+    async def add(stores: Stores) -> tuple[Client | RegisteredApiClient, ApplyResult, Settings]:
+        rules = client_rules(stores.settings)
         if api:
             added = await clients.add_api_client(
                 stores.registry, client_id, members, entity_id=entity, actor=stores.actor, rules=rules,
                 now=stores.clock(), dry_run=dry_run,
             )  # fmt: skip
-            return *added, chosen
+            return *added, stores.settings
         defaults = {
             name: replace(each, new_client={"scopes": SCOPES, **each.new_client})
             for name, each in rules.issuers.items()
@@ -66,7 +66,7 @@ def _add(client_id: str, *, api: bool, entity: str, dry_run: bool, json: bool, *
             stores.registry, stores.passwords, client_id, members, actor=stores.actor,
             rules=replace(rules, issuers=defaults), dry_run=dry_run,
         )  # fmt: skip
-        return *registered, chosen
+        return *registered, stores.settings
 
     client, applied, chosen = with_stores(add)
     if dry_run:
@@ -164,25 +164,24 @@ def _describe_subject(client: Client, generation: Generation) -> str:
 _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends on", "Days left")
 
 
-def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+@on_stores
+async def migration(
+    stores: Stores, *, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
     """Show clients that use legacy, until when, and what would break.
 
     Also lists clients of other generations whose assertions may name an endpoint as aud. Servers count sign-ins and
     deprecated use, and store the counts once a second; they store no request.
     """
-
-    async def read(stores: Stores, chosen: Settings) -> tuple[list[ClientUse], list[str]]:
-        found = await report(
-            stores.registry, actor=stores.actor, generations=GENERATIONS, today=listing.today(chosen, stores),
-            rules=client_rules(chosen),
-        )  # fmt: skip
-        return found, [*dict.fromkeys(name for issuer in issuers(chosen).values() for name in issuer.generations)]
-
-    found, served = with_stores(read)
+    found = await report(
+        stores.registry, actor=stores.actor, generations=GENERATIONS, today=listing.today(stores),
+        rules=client_rules(stores.settings),
+    )  # fmt: skip
     if json:
         output.as_json(found)
         return
     ending = [each.name for each in GENERATIONS.values() if each.ends]
+    served = dict.fromkeys(name for issuer in issuers(stores.settings).values() for name in issuer.generations)
     for name in ending:
         if name not in served:
             output.warn(f"This deployment does not serve {name}: its generations are {', '.join(served)}.")
@@ -254,17 +253,14 @@ def keys(
     output.say(f"{file} has the private keys: keep it secret, like a password. Register {public}.")
 
 
-def refusals(client_id: Identifier, *, json: listing.AsJson = False) -> None:
+@on_stores
+async def refusals(stores: Stores, client_id: Identifier, *, json: listing.AsJson = False) -> None:
     """Show the latest refusals of a relying party, with remedies.
 
     Requests that only claim to come from it are shown, too, marked as claimed: nobody has proven whose they are.
     """
-
-    async def read(stores: Stores, chosen: Settings) -> tuple[list[ClientRefusal], ZoneInfo]:
-        await clients.find_client(stores.registry, client_id, actor=stores.actor)
-        return await list_refusals(stores.registry, client_id, actor=stores.actor), chosen.timezone
-
-    found, zone = with_stores(read)
+    await clients.find_client(stores.registry, client_id, actor=stores.actor)
+    found = await list_refusals(stores.registry, client_id, actor=stores.actor)
     if json:
         output.as_json({"refusals": found})
         return
@@ -272,7 +268,11 @@ def refusals(client_id: Identifier, *, json: listing.AsJson = False) -> None:
         output.say(f"No refusal of {client_id} is known. The last few seconds may be missing.")
         return
     headings = ("Time", "Request", "Reason", "What was wrong", "Reference")
-    output.table(f"Refusals of {client_id}, the latest first", headings, [_refusal_row(each, zone) for each in found])
+    output.table(
+        f"Refusals of {client_id}, the latest first",
+        headings,
+        [_refusal_row(each, stores.settings.timezone) for each in found],
+    )
     remedies = {each.reason: reason_of(each.reason).value.remedy for each in found}
     output.members("What to do", remedies)
     if len(found) >= REFUSALS_KEPT[False]:
@@ -310,25 +310,21 @@ app.command()(keys)
 
 
 @app.command(name="list")
-def show_all(
+@on_stores
+async def show_all(
+    stores: Stores,
     *,
     api: Annotated[bool, typer.Option("--api", help="Only clients of the admin API.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print relying parties as JSON, with --api the others.")] = False,
 ) -> None:
     """List every relying party, and every client of the admin API."""
-
-    async def read(
-        stores: Stores, chosen: Settings
-    ) -> tuple[list[Client], list[RegisteredApiClient], RegistrationRules]:
-        found = await clients.list_clients(stores.registry, actor=stores.actor)
-        return found, await clients.list_api_clients(stores.registry, actor=stores.actor), client_rules(chosen)
-
-    found, of_api, rules = with_stores(read)
+    found = await clients.list_clients(stores.registry, actor=stores.actor)
+    of_api = await clients.list_api_clients(stores.registry, actor=stores.actor)
     if json:
         output.as_json(of_api if api else found)
         return
     if not api:
-        _table(found, rules)
+        _table(found, client_rules(stores.settings))
     if api or of_api:
         _print_api_clients(of_api)
 
@@ -350,7 +346,7 @@ def _table(found: Sequence[Client], rules: RegistrationRules) -> None:
 @app.command()
 def drop_keys(client_id: Identifier) -> None:
     """Forget a fetched key set: it is fetched again when needed."""
-    with_stores(lambda stores, _: clients.drop_keys(stores.registry, client_id, actor=stores.actor))
+    with_stores(lambda stores: clients.drop_keys(stores.registry, client_id, actor=stores.actor))
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from corpid.cli import output
-from corpid.cli.running import with_stores
+from corpid.cli.running import on_stores, with_stores
 from corpid.engines import Stores, new_user_id
 from corpid.flows.directory import apply as apply_flow
 from corpid.rules.directory.actors import DirectoryFile
@@ -16,9 +16,6 @@ from corpid.rules.directory.differences import remarks
 from corpid.rules.directory.nodes import locate_problem
 from corpid.settings.issuers import client_rules
 from corpid.stores import private_files
-
-if TYPE_CHECKING:
-    from corpid.settings import Settings
 
 
 def apply(
@@ -51,10 +48,10 @@ def apply(
     """
     content, name = output.read_file(file)
     applied = with_stores(
-        lambda stores, chosen: apply_flow.apply_document(
+        lambda stores: apply_flow.apply_document(
             stores.registry, stores.passwords, content, file=name,
             actor=DirectoryFile.from_content(name, content, by=stores.actor), new_user_id=new_user_id,
-            rules=client_rules(chosen), plain_passwords=chosen.developer_mode or development, prune=prune,
+            rules=client_rules(stores.settings), plain_passwords=stores.settings.developer_mode or development, prune=prune,
             prune_administrators=prune_administrators, take_over=take_over, dry_run=dry_run,
         )
     )  # fmt: skip
@@ -66,18 +63,16 @@ def apply(
         output.differences(applied.differences, done=not dry_run)
 
 
-def export(
+@on_stores
+async def export(
+    stores: Stores,
     file: Annotated[Path, typer.Argument(help="Where to write; - writes to standard output.")] = Path("-"),
 ) -> None:
     """Write the directory as a file, without secrets.
 
     Applying that file changes nothing. It has names and identity numbers: only its owner can read it.
     """
-
-    async def read(stores: Stores, _: Settings) -> str:
-        return "".join([piece async for piece in apply_flow.export_directory(stores.registry, actor=stores.actor)])
-
-    text = with_stores(read)
+    text = "".join([piece async for piece in apply_flow.export_directory(stores.registry, actor=stores.actor)])
     if str(file) == "-":
         output.document(text)
         return

@@ -11,7 +11,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
-from corpid.cli.running import with_stores
+from corpid.cli.running import on_stores, with_stores
 from corpid.flows.operations import audit_seals, signing_keys
 from corpid.jose.certificates import parse_chain
 from corpid.rules import signing_keys as rules
@@ -20,11 +20,8 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from corpid.engines import Stores
     from corpid.rules.signing_keys import ProviderKey
-    from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -34,14 +31,12 @@ Kid = Annotated[str, typer.Argument(help="The kid, from `corpid key list`.")]
 
 
 @app.command("list")
-def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+@on_stores
+async def list_keys(
+    stores: Stores, *, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
     """Show every key that signs, and its state."""
-
-    async def read(stores: Stores, _: Settings) -> tuple[list[ProviderKey], float]:
-        of_audit = await audit_seals.stored_audit_keys(stores.registry)
-        return [*await signing_keys.stored_keys(stores.registry), *of_audit], stores.clock()
-
-    keys, now = with_stores(read)
+    of_audit, now = await audit_seals.stored_audit_keys(stores.registry), stores.clock()
     rows = [
         (
             key.kid,
@@ -52,7 +47,7 @@ def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
             _time(key.revoked_at),
             "" if key.use == "audit" else _certificate(key, now),
         )
-        for key in keys
+        for key in (*await signing_keys.stored_keys(stores.registry), *of_audit)
     ]
     if json:
         names = ("kid", "signs", "state", "signs_from", "retired_at", "revoked_at", "certificate")
@@ -81,12 +76,12 @@ def rotate(
         if now:
             output.fail("--audit is used at once: leave --now out")
         made = with_stores(
-            lambda stores, _: audit_seals.rotate_audit_key(stores.registry, stores.actor, now=stores.clock())
+            lambda stores: audit_seals.rotate_audit_key(stores.registry, stores.actor, now=stores.clock())
         )
         output.say(f"Key {made.kid} seals the audit from now on. Earlier seals can still be verified.")
         return
     key = with_stores(
-        lambda stores, _: signing_keys.rotate(stores.registry, stores.actor, now=stores.clock(), at_once=now)
+        lambda stores: signing_keys.rotate(stores.registry, stores.actor, now=stores.clock(), at_once=now)
     )
     if now and key.active_from < key.created_at + METADATA_CACHE_SECONDS:
         output.warn(
@@ -104,7 +99,7 @@ def revoke(kid: Kid) -> None:
     """
     try:
         replacement = with_stores(
-            lambda stores, _: signing_keys.revoke(stores.registry, stores.actor, kid, now=stores.clock())
+            lambda stores: signing_keys.revoke(stores.registry, stores.actor, kid, now=stores.clock())
         )
     except signing_keys.RotationRefused as error:
         output.fail(f"{error}.")
@@ -114,7 +109,9 @@ def revoke(kid: Kid) -> None:
 
 
 @app.command()
-def request_certificate(
+@on_stores
+async def request_certificate(
+    stores: Stores,
     kid: Kid,
     *,
     subject_name: Annotated[
@@ -122,12 +119,8 @@ def request_certificate(
     ] = None,
 ) -> None:
     """Print a certificate signing request (PEM) for a key."""
-
-    def request(stores: Stores, chosen: Settings) -> Awaitable[str]:
-        name = urlsplit(chosen.base_url).hostname or "" if subject_name is None else subject_name
-        return signing_keys.request_certificate(stores.registry, stores.actor, kid, subject_name=name)
-
-    output.document(with_stores(request))
+    name = urlsplit(stores.settings.base_url).hostname or "" if subject_name is None else subject_name
+    output.document(await signing_keys.request_certificate(stores.registry, stores.actor, kid, subject_name=name))
 
 
 @app.command()
@@ -146,7 +139,7 @@ def certify(
         output.fail("name either the file with the certificate chain, or --remove")
     pem = None if chain is None else output.text_of(chain, expected="a certificate chain in PEM form")
 
-    async def change(stores: Stores, _: Settings) -> tuple[ProviderKey, float]:
+    async def change(stores: Stores) -> tuple[ProviderKey, float]:
         registry, actor, now = stores.registry, stores.actor, stores.clock()
         if pem is None:
             return await signing_keys.remove_certificate(registry, actor, kid), now
@@ -167,7 +160,7 @@ def rewrap() -> None:
 
     Before that, every server must run with the new key, and have the earlier one in old_key_encryption_key_files.
     """
-    count = with_stores(lambda stores, _: signing_keys.rewrap(stores.rewrap, stores.actor))
+    count = with_stores(lambda stores: signing_keys.rewrap(stores.rewrap, stores.actor))
     output.say(f"Encrypted again: {count} secrets. Nothing in this database needs old_key_encryption_key_files now.")
 
 

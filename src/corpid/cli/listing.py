@@ -63,9 +63,9 @@ def show(
         output.say(f"There are more: {shlex.join(['corpid', *command.split(), *words])}")
 
 
-def today(chosen: Settings, stores: Stores) -> str:
+def today(stores: Stores) -> str:
     """Return the day in the deployment's time zone (D23)."""
-    return datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
+    return datetime.fromtimestamp(stores.clock(), stores.settings.timezone).date().isoformat()
 
 
 def state(*, enabled: bool) -> str:

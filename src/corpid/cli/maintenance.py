@@ -230,21 +230,21 @@ def _place_of_key(chosen: Settings) -> str:
 @app.command()
 def on() -> None:
     """Turn maintenance on: sign-ins and token requests get temporarily_unavailable within 5 seconds."""
-    with_stores(lambda stores, _: switch_maintenance(stores.registry, on=True, actor=stores.actor))
+    with_stores(lambda stores: switch_maintenance(stores.registry, on=True, actor=stores.actor))
     output.say("Maintenance is on: running servers answer temporarily_unavailable within 5 seconds.")
 
 
 @app.command()
 def off() -> None:
     """Turn maintenance off: requests are answered again."""
-    with_stores(lambda stores, _: switch_maintenance(stores.registry, on=False, actor=stores.actor))
+    with_stores(lambda stores: switch_maintenance(stores.registry, on=False, actor=stores.actor))
     output.say("Maintenance is off: running servers answer again within 5 seconds.")
 
 
 @app.command()
 def status() -> None:
     """Show whether maintenance is on."""
-    is_on = with_stores(lambda stores, _: stores.registry.deployment.maintenance())
+    is_on = with_stores(lambda stores: stores.registry.deployment.maintenance())
     output.say("Maintenance is on." if is_on else "Maintenance is off.")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from corpid.cli import listing, output, records
-from corpid.cli.running import with_stores
+from corpid.cli.running import on_stores, with_stores
 from corpid.engines import Stores, new_user_id
 from corpid.flows.directory import invitations, member_changes
 from corpid.flows.directory.apply import ApplyResult
@@ -21,11 +21,8 @@ from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.records import MemberDetails, Membership
+from corpid.rules.directory.records import MemberDetails
 from corpid.rules.fields import fields_of
-
-if TYPE_CHECKING:
-    from corpid.settings import Settings
 
 app = records.commands_of("membership")
 
@@ -35,7 +32,7 @@ _NO_MAIL: Final = "no mail server is set (mail_url): the e-mail waits until ther
 def _invite(*, entity: str, no_invite: bool, dry_run: bool, json: bool, **written: str) -> None:
     details = MemberDetails(**written)
     applied, waits = with_stores(
-        lambda stores, chosen: _write_invitation(stores, chosen, entity, details, send=not no_invite, dry_run=dry_run)
+        lambda stores: _write_invitation(stores, entity, details, send=not no_invite, dry_run=dry_run)
     )
     listing.report(applied, dry_run=dry_run, json=json)
     if waits:
@@ -60,18 +57,29 @@ records.register(
 
 
 @app.command()
-def resend(
+@on_stores
+async def resend(
+    stores: Stores,
     membership_id: Annotated[str, typer.Argument(metavar="ID", help="The identifier that `membership list` shows.")],
 ) -> None:
     """Send an invitation again, with a new link."""
-    sent, waits = with_stores(lambda stores, chosen: _resend(stores, chosen, membership_id))
-    if waits:
+    try:
+        found = await load_member(stores.registry, membership_id, actor=stores.actor)
+    except UnknownMember:
+        raise Refused(
+            f"there is no membership {membership_id!r}: `corpid membership list --entity E` shows identifiers"
+        ) from None
+    limit = InvitationLimit(transient=stores.transient, issuer=stores.settings.base_url)
+    sent = await invitations.send_invitation_again(
+        stores.registry, limit, found.membership, actor=stores.actor, now=stores.clock()
+    )
+    if not stores.settings.mail_url:
         output.warn(_NO_MAIL)
     output.say(f"The invitation to act for {sent.entity_id} goes to {sent.email} again.")
 
 
 async def _write_invitation(
-    stores: Stores, chosen: Settings, entity: str, details: MemberDetails, *, send: bool, dry_run: bool
+    stores: Stores, entity: str, details: MemberDetails, *, send: bool, dry_run: bool
 ) -> tuple[ApplyResult, bool]:
     """The change, and whether its e-mail waits for a mail server."""
     try:
@@ -81,26 +89,11 @@ async def _write_invitation(
         if dry_run:
             await needs_approval(stores.registry, stores.actor, [change])
         else:
-            limit = InvitationLimit(transient=stores.transient, issuer=chosen.base_url)
+            limit = InvitationLimit(transient=stores.transient, issuer=stores.settings.base_url)
             await member_changes.write_members(stores.registry, limit, [change], actor=stores.actor, now=stores.clock())
     except (InvalidDetails, IdentifierConflict) as error:
         raise Refused(str(error)) from None
     made = difference(change, {membership.user_id: member_details.identity(membership, placeholder(membership))})
-    waits = send and bool(membership.email) and not chosen.mail_url
+    waits = send and bool(membership.email) and not stores.settings.mail_url
     unreachable = (FileProblem(0, f"{membership.user_name}: {UNREACHABLE}"),) if is_unreachable(membership) else ()
     return ApplyResult(differences=(made,), warnings=unreachable, written=not dry_run), waits
-
-
-async def _resend(stores: Stores, chosen: Settings, membership_id: str) -> tuple[Membership, bool]:
-    """The invitation, and whether its e-mail waits for a mail server."""
-    try:
-        found = await load_member(stores.registry, membership_id, actor=stores.actor)
-    except UnknownMember:
-        raise Refused(
-            f"there is no membership {membership_id!r}: `corpid membership list --entity E` shows identifiers"
-        ) from None
-    limit = InvitationLimit(transient=stores.transient, issuer=chosen.base_url)
-    sent = await invitations.send_invitation_again(
-        stores.registry, limit, found.membership, actor=stores.actor, now=stores.clock()
-    )
-    return sent, not chosen.mail_url

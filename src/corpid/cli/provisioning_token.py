@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from corpid.cli import listing, output
-from corpid.cli.running import with_stores
+from corpid.cli.running import on_stores, with_stores
 from corpid.engines import Stores, new_id, new_user_id
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.person_names import name_actors
 from corpid.rules.directory.differences import Difference
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, RegisteredProvisioningToken
-
-if TYPE_CHECKING:
-    from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -26,7 +23,9 @@ _SCIM: Final = "/scim/v2"
 
 
 @app.command()
-def add(
+@on_stores
+async def add(
+    stores: Stores,
     *,
     entity: Entity,
     name: Annotated[str, typer.Option(help="What it is for, such as the name of the SCIM client.")],
@@ -37,24 +36,19 @@ def add(
     json: listing.AsJson = False,
 ) -> None:
     """Create a token, which is shown once."""
-    token = new_id()
-
-    async def work(stores: Stores, chosen: Settings) -> tuple[RegisteredProvisioningToken, str]:
-        record = await provisioning_tokens.add_token(
-            stores.registry, entity, name, days=days, token=token, token_id=new_user_id(), actor=stores.actor,
-            now=stores.clock(), dry_run=dry_run,
-        )  # fmt: skip
-        return record, chosen.base_url
-
-    record, base_url = with_stores(work)
+    token, url = new_id(), stores.settings.base_url + _SCIM
+    record = await provisioning_tokens.add_token(
+        stores.registry, entity, name, days=days, token=token, token_id=new_user_id(), actor=stores.actor,
+        now=stores.clock(), dry_run=dry_run,
+    )  # fmt: skip
     if dry_run:
         _report(record, "+", written=False, json=json)
         return
     if json:
-        output.as_json({**_as_data(record), "token": token, "url": base_url + _SCIM})
+        output.as_json({**_as_data(record), "token": token, "url": url})
         return
     values = {
-        "URL": base_url + _SCIM,
+        "URL": url,
         "Token": token,
         "Identifier": record.token_id,
         "Lasts until": _moment(record.expires_at),
@@ -65,15 +59,12 @@ def add(
 
 
 @app.command("list")
-def show_all(*, entity: Entity, json: listing.AsJson = False) -> None:
+@on_stores
+async def show_all(stores: Stores, *, entity: Entity, json: listing.AsJson = False) -> None:
     """List the tokens of an entity, without their secrets."""
-
-    async def read(stores: Stores, _: Settings) -> tuple[list[RegisteredProvisioningToken], dict[str, str], float]:
-        found = await provisioning_tokens.list_tokens(stores.registry, entity, actor=stores.actor)
-        makers = [each.created_by for each in found]
-        return found, await name_actors(stores.registry, entity, makers, reader=stores.actor), stores.clock()
-
-    found, names, now = with_stores(read)
+    found = await provisioning_tokens.list_tokens(stores.registry, entity, actor=stores.actor)
+    makers = [each.created_by for each in found]
+    names = await name_actors(stores.registry, entity, makers, reader=stores.actor)
     if json:
         shown = [{**_as_data(each), "created_by_name": str(names[each.created_by])} for each in found]
         output.as_json({"tokens": shown})
@@ -82,7 +73,7 @@ def show_all(*, entity: Entity, json: listing.AsJson = False) -> None:
         output.say("Provisioning tokens: none.")
         return
     rows = [
-        (each.token_id, each.name, _until(each, now), _moment(each.last_used_at), names[each.created_by])
+        (each.token_id, each.name, _until(each, stores.clock()), _moment(each.last_used_at), names[each.created_by])
         for each in found
     ]
     output.table(f"Provisioning tokens of {entity}", ("Identifier", "Name", "Until", "Last used", "Made by"), rows)
@@ -98,7 +89,7 @@ def remove(
 ) -> None:
     """Remove a token: it no longer works."""
     removed = with_stores(
-        lambda stores, _: provisioning_tokens.remove_token(
+        lambda stores: provisioning_tokens.remove_token(
             stores.registry, entity, token, actor=stores.actor, dry_run=dry_run
         )
     )

@@ -400,13 +400,13 @@ def _list(name: str, noun: Noun) -> Command:
                 return await shown.load(stores, page)
             return await lists.list_with_records(stores.registry, stores.actor, shown.listed, filters, **page)
 
-        async def read(stores: Stores, chosen: Settings) -> tuple[ListPage[Any], View]:
+        async def read(stores: Stores) -> tuple[ListPage[Any], View]:
             count_to = MOST_COUNTED if total or not json else 0
             page = await load(stores, after=after, limit=limit, count_to=count_to)
-            return page, View(chosen, listing.today(chosen, stores))
+            return page, View(stores.settings, listing.today(stores))
 
         if csv:
-            with_stores(lambda stores, _: _export(stores, single_records.BY_KIND[shown.kind or noun.kind], load))
+            with_stores(lambda stores: _export(stores, single_records.BY_KIND[shown.kind or noun.kind], load))
             return
         page, view = with_stores(read)
         counted = {"total": page.total.count, "total_is_exact": page.total.exact} if total and page.total else {}
@@ -458,9 +458,9 @@ def _show(_: str, noun: Noun) -> Command:
     assert details is not None  # noqa: S101 - of a noun with this command
 
     def show(json: bool, **given: Any) -> None:  # noqa: ANN401
-        async def read(stores: Stores, chosen: Settings) -> tuple[NamedRecord, Any, View]:
+        async def read(stores: Stores) -> tuple[NamedRecord, Any, View]:
             found = await single_records.find_record(stores.registry, stores.actor, noun.kind, given)
-            return found, await details.load(stores, found), View(chosen, listing.today(chosen, stores))
+            return found, await details.load(stores, found), View(stores.settings, listing.today(stores))
 
         found, shown, view = with_stores(read)
         data = (details.data or noun.lists[0].data)(shown, view)
@@ -507,7 +507,7 @@ def _add(_: str, noun: Noun) -> Command:
         members = noun.implied(read_members(options, given))
         given |= {name: members.pop(name) for name in noun.identity if name in members}
         applied = with_stores(
-            lambda stores, _: single_records.add_record(
+            lambda stores: single_records.add_record(
                 stores.registry, stores.passwords, noun.kind, given, members, actor=stores.actor, dry_run=dry_run
             )
         )
@@ -522,9 +522,9 @@ def _update(_: str, noun: Noun) -> Command:
     def update(dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
         members = read_members(options, given)
         applied = with_stores(
-            lambda stores, chosen: single_records.update_record(
+            lambda stores: single_records.update_record(
                 stores.registry, stores.passwords, noun.kind, given, members, actor=stores.actor,
-                rules=client_rules(chosen), dry_run=dry_run,
+                rules=client_rules(stores.settings), dry_run=dry_run,
             )
         )  # fmt: skip
         listing.report(applied, dry_run=dry_run, json=json)
@@ -537,7 +537,7 @@ def _change(noun: Noun, flow: Callable[..., Awaitable[ApplyResult]], done: str =
 
     def change(dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
         applied = with_stores(
-            lambda stores, _: flow(stores.registry, noun.kind, given, actor=stores.actor, dry_run=dry_run, **how)
+            lambda stores: flow(stores.registry, noun.kind, given, actor=stores.actor, dry_run=dry_run, **how)
         )
         listing.report(applied, dry_run=dry_run, json=json, done=done if noun.keyed else "")
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corpid import settings
 from corpid.cli import output
@@ -14,8 +16,9 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.failures import PasswordsBusy, SecretUnreadable, StoreUnavailable
-from corpid.settings import Settings, SettingsError
+from corpid.settings import SettingsError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -42,12 +45,27 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         output.fail("Too many passwords are being hashed; try again in a moment.")
 
 
-def with_stores(work: Callable[[Stores, Settings], Awaitable[T]]) -> T:
+def with_stores(work: Callable[[Stores], Awaitable[T]]) -> T:
     """Do a command's work on the stores of the settings, as `run`."""
 
     async def opened() -> T:
-        chosen = settings.load()
-        async with open_registry(chosen) as stores:
-            return await work(stores, chosen)
+        async with open_registry(settings.load()) as stores:
+            return await work(stores)
 
     return run(opened())
+
+
+def on_stores(command: Callable[Concatenate[Stores, P], Awaitable[None]]) -> Callable[P, None]:
+    """A command of typer from a coroutine on the stores.
+
+    They are its first parameter, and are opened as by `with_stores`.
+    """
+    del command.__annotations__["stores"]  # the rest are arguments and options, which typer reads
+    _, *parameters = inspect.signature(command, eval_str=True).parameters.values()
+
+    @wraps(command)
+    def opened(*given: P.args, **named: P.kwargs) -> None:
+        with_stores(lambda stores: command(stores, *given, **named))
+
+    opened.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return opened

@@ -21,7 +21,7 @@ def _offer(accepted: bool, dry_run: bool, json: bool, **given: Any) -> None:  # 
     terms = records.read_members(_TERMS, given)
     wanted = grants.GrantFilter(**given, **{name: terms.pop(name) for name in ("role", "sub_entity", "ref")})  # type: ignore[arg-type]
     applied = with_stores(
-        lambda stores, _: grants.offer_grant(
+        lambda stores: grants.offer_grant(
             stores.registry, stores.passwords, wanted, terms, actor=stores.actor, accepted=accepted, dry_run=dry_run
         )
     )
@@ -31,7 +31,7 @@ def _offer(accepted: bool, dry_run: bool, json: bool, **given: Any) -> None:  # 
 def _decide(decision: Literal["accept", "decline", "end"], dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
     wanted = grants.GrantFilter(**given)
     applied = with_stores(
-        lambda stores, _: grants.decide_grant(stores.registry, wanted, decision, actor=stores.actor, dry_run=dry_run)
+        lambda stores: grants.decide_grant(stores.registry, wanted, decision, actor=stores.actor, dry_run=dry_run)
     )
     listing.report(applied, dry_run=dry_run, json=json)
 

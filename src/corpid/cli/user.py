@@ -13,7 +13,7 @@ import typer
 
 from corpid.cli import listing, output, records
 from corpid.cli.records import LEVELS, View, list_obstacles, role_data
-from corpid.cli.running import with_stores
+from corpid.cli.running import on_stores, with_stores
 from corpid.engines import Stores, new_id, new_user_id, open_mail
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import import_people, people
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.flows.directory.lists import Belonging
-    from corpid.flows.operations.erasure import ErasureResult
     from corpid.rules.authentication.records import EmailChange, LinkPurpose, PersonFactors
     from corpid.rules.oauth.consent import Consent
-    from corpid.settings import Settings
 
 
 app = records.commands_of("user")
@@ -70,7 +68,9 @@ _REPORT_EVERY: Final = 1000
 
 
 @app.command()
-def show(
+@on_stores
+async def show(
+    stores: Stores,
     user_name: Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")],
     *,
     limit: Annotated[
@@ -82,7 +82,9 @@ def show(
 
     For each role it says for which entity, until when, and who gave it.
     """
-    shown, view, invited = with_stores(lambda stores, chosen: _load(stores, chosen, user_name, limit))
+    shown = await load_person(stores.registry, stores.actor, user_name, limit=limit, now=stores.clock())
+    view = View(stores.settings, listing.today(stores))
+    invited = view.moment(shown.invited_until) if shown.invited_until else ""
     if json:
         output.as_json(_as_data(shown, view, invited))
         return
@@ -104,12 +106,6 @@ def show(
     output.say("")
     for each in (*_sentences(shown, view.today), *(_shares(each, view.chosen.timezone) for each in shown.consents)):
         output.say(each)
-
-
-async def _load(stores: Stores, chosen: Settings, user_name: str, limit: int) -> tuple[PersonRecords, View, str]:
-    found = await load_person(stores.registry, stores.actor, user_name, limit=limit, now=stores.clock())
-    view = View(chosen, listing.today(chosen, stores))
-    return found, view, view.moment(found.invited_until) if found.invited_until else ""
 
 
 def _waiting(change: EmailChange | None, view: View) -> str:
@@ -251,7 +247,7 @@ def _add(
         members["account_type"] = "foreign"
     if dry_run:
         applied = with_stores(
-            lambda stores, _: add_record(
+            lambda stores: add_record(
                 stores.registry, stores.passwords, "user", {"user_name": user_name}, members, actor=stores.actor,
                 new_user_id=new_user_id, dry_run=True,
             )
@@ -273,12 +269,12 @@ def _add(
         return
     password, secret = _new_password(), _new_secret()
 
-    async def added(stores: Stores, chosen: Settings) -> tuple[User, str]:
+    async def added(stores: Stores) -> tuple[User, str]:
         user = await people.add_user(
             stores.registry, stores.passwords, user_name, members, password=password, totp_secret=secret,
             new_user_id=new_user_id, actor=stores.actor,
         )  # fmt: skip
-        return user, chosen.name
+        return user, stores.settings.name
 
     user, issuer = with_stores(added)
     authenticator = _authenticator(secret, user, issuer)
@@ -344,13 +340,13 @@ def import_all(
     how: dict[str, Any] = {"file": name, "entity_id": entity, "report": _report_progress, "dry_run": dry_run}
     if invite is None:
         imported = with_stores(
-            lambda stores, _: import_people.import_people(
+            lambda stores: import_people.import_people(
                 stores.registry, stores.passwords, content, actor=stores.actor, new_user_id=new_user_id, **how
             )
         )
     else:
         imported = with_stores(
-            lambda stores, _: import_people.import_members(
+            lambda stores: import_people.import_members(
                 stores.registry, content, send=invite, actor=stores.actor, now=stores.clock(), new_id=new_user_id, **how
             )
         )
@@ -421,15 +417,16 @@ def _issue_link(
     Returns the link, and whether it was sent.
     """
 
-    async def issued(stores: Stores, chosen: Settings) -> tuple[IssuedLink, bool]:
+    async def issued(stores: Stores) -> tuple[IssuedLink, bool]:
         needed = LinkDependencies(
-            registry=stores.registry, base_url=chosen.base_url, new_id=new_id, now=stores.clock(), actor=stores.actor
-        )
+            registry=stores.registry, base_url=stores.settings.base_url, new_id=new_id, now=stores.clock(),
+            actor=stores.actor,
+        )  # fmt: skip
         given = await issue(needed, stores)
         if only_print:
             return given, False
-        async with open_mail(chosen, clock=stores.clock) as mail:
-            return given, people.send_link(mail, given, provider_name=chosen.name)
+        async with open_mail(stores.settings, clock=stores.clock) as mail:
+            return given, people.send_link(mail, given, provider_name=stores.settings.name)
 
     return with_stores(issued)
 
@@ -444,13 +441,11 @@ def _show_link(done: str, given: IssuedLink, *, sent: bool) -> None:
 
 
 @app.command()
-def factors(user_name: UserName) -> None:
+@on_stores
+async def factors(stores: Stores, user_name: UserName) -> None:
     """List a person's factors. Nothing secret is shown."""
-
-    async def load(stores: Stores, chosen: Settings) -> tuple[User, PersonFactors, ZoneInfo]:
-        return *await people.load_factors(stores.registry, user_name, actor=stores.actor), chosen.timezone
-
-    user, has, zone = with_stores(load)
+    user, has = await people.load_factors(stores.registry, user_name, actor=stores.actor)
+    zone = stores.settings.timezone
     shown = {
         "Password": "set" if has.password else "none",
         "Authenticator app": "set up" if has.app else "none",
@@ -475,9 +470,7 @@ def reset_password(user_name: UserName) -> None:
     """Give a person a new password, which is shown once."""
     password = _new_password()
     user = with_stores(
-        lambda stores, _: people.reset_password(
-            stores.registry, stores.passwords, user_name, password, actor=stores.actor
-        )
+        lambda stores: people.reset_password(stores.registry, stores.passwords, user_name, password, actor=stores.actor)
     )
     output.members(
         "The password has been changed. These are shown once:", {"User name": user.user_name, "Password": password}
@@ -485,18 +478,15 @@ def reset_password(user_name: UserName) -> None:
 
 
 @app.command()
-def reset_factors(user_name: UserName) -> None:
+@on_stores
+async def reset_factors(stores: Stores, user_name: UserName) -> None:
     """Replace a person's second factor with a new TOTP secret.
 
     It is shown once. Passkeys and recovery codes stop working.
     """
     secret = _new_secret()
-
-    async def reset(stores: Stores, chosen: Settings) -> tuple[User, str]:
-        return await people.reset_factors(stores.registry, user_name, secret, actor=stores.actor), chosen.name
-
-    user, issuer = with_stores(reset)
-    shown = {"User name": user.user_name} | _authenticator(secret, user, issuer)
+    user = await people.reset_factors(stores.registry, user_name, secret, actor=stores.actor)
+    shown = {"User name": user.user_name} | _authenticator(secret, user, stores.settings.name)
     output.members(
         "The second factor has been replaced; passkeys and recovery codes have been removed. These are shown once:",
         shown,
@@ -507,15 +497,22 @@ def reset_factors(user_name: UserName) -> None:
 def unlock(user_name: UserName) -> None:
     """End the delay that follows wrong passwords and codes."""
     user = with_stores(
-        lambda stores, chosen: people.unlock_user(
-            stores.registry, stores.transient, chosen.base_url, user_name, actor=stores.actor, now=stores.clock()
+        lambda stores: people.unlock_user(
+            stores.registry,
+            stores.transient,
+            stores.settings.base_url,
+            user_name,
+            actor=stores.actor,
+            now=stores.clock(),
         )
     )
     output.say(f"The user {user.user_name} can try again at once.")
 
 
 @app.command()
-def erase(
+@on_stores
+async def erase(
+    stores: Stores,
     user: Annotated[str, typer.Argument(help="The person: user name or identifier.")],
     *,
     unrequested: Annotated[
@@ -527,16 +524,12 @@ def erase(
     Removes them with their factors, sessions, consents, memberships and roles, and their names and addresses from the
     audit, whose entries keep their identifier. Run it again if it was interrupted.
     """
-
-    async def work(stores: Stores, chosen: Settings) -> ErasureResult:
-        async with open_mail(chosen, clock=stores.clock) as mail:
-            person = await erasure.identify_person(stores.registry, user)
-            return await erasure.erase(
-                stores.registry, stores.erase, person, actor=stores.actor, now=stores.clock(), mail=mail,
-                provider_name=chosen.name, unrequested=unrequested,
-            )  # fmt: skip
-
-    erased = with_stores(work)
+    async with open_mail(stores.settings, clock=stores.clock) as mail:
+        person = await erasure.identify_person(stores.registry, user)
+        erased = await erasure.erase(
+            stores.registry, stores.erase, person, actor=stores.actor, now=stores.clock(), mail=mail,
+            provider_name=stores.settings.name, unrequested=unrequested,
+        )  # fmt: skip
     for remark in erased.remarks:
         output.warn(remark)
     output.say(f"Erased the person {erased.user_id}, with the details of {erased.details:,} entries of the audit.")
