@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
     from corpid.rules.oauth.api_client import RegisteredApiClient
-    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
 
@@ -324,23 +323,24 @@ async def show_all(
         output.as_json(of_api if api else found)
         return
     if not api:
-        _table(found, client_rules(stores.settings))
+        rules = client_rules(stores.settings)
+        rows = [
+            (
+                (each.client_id, each.name),
+                each.redirect_uris,
+                ", ".join(each.services),
+                tuple(generation.name for generation in used_generations(each, rules)),
+                listing.state(enabled=each.enabled),
+            )
+            for each in found
+        ]
+        output.table("Relying parties", ("Client", "Redirect URIs", "Services", "Generations", "State"), rows)
     if api or of_api:
-        _print_api_clients(of_api)
-
-
-def _table(found: Sequence[Client], rules: RegistrationRules) -> None:
-    rows = [
-        (
-            (each.client_id, each.name),
-            each.redirect_uris,
-            ", ".join(each.services),
-            tuple(generation.name for generation in used_generations(each, rules)),
-            listing.state(enabled=each.enabled),
-        )
-        for each in found
-    ]
-    output.table("Relying parties", ("Client", "Redirect URIs", "Services", "Generations", "State"), rows)
+        shown = [
+            ((each.client_id, each.name), each.scopes, each.entity_id, listing.state(enabled=each.enabled))
+            for each in of_api
+        ]
+        output.table("Clients of the admin API", ("Client", "Scopes", "Entity", "State"), shown)
 
 
 @app.command()
@@ -348,14 +348,6 @@ def drop_keys(client_id: Identifier) -> None:
     """Forget a fetched key set: it is fetched again when needed."""
     with_stores(lambda stores: clients.drop_keys(stores.registry, client_id, actor=stores.actor))
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
-
-
-def _print_api_clients(found: Sequence[RegisteredApiClient]) -> None:
-    rows = [
-        ((each.client_id, each.name), each.scopes, each.entity_id, listing.state(enabled=each.enabled))
-        for each in found
-    ]
-    output.table("Clients of the admin API", ("Client", "Scopes", "Entity", "State"), rows)
 
 
 def _describe_api_client(client: RegisteredApiClient, chosen: Settings) -> dict[str, Lines]:

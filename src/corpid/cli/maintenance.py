@@ -131,18 +131,13 @@ def _show_plan(plan: MigrationPlan, *, contract: bool, json: bool) -> None:
         return
     if plan.now:
         _steps(f"corpid migrate{' --contract' if contract else ''}: {plan.database}", plan.now)
-        _tell_who_may_serve(plan)
+        if plan.schema is not None:  # none serves an empty database
+            output.say(_STOPPED if any(step.phase == _CONTRACT for step in plan.now) else _SERVED)
     if plan.later:
         _steps("corpid migrate --contract: once no server of the previous version is running", plan.later)
     if any(step.rows for step in (*plan.now, *plan.later)):
         output.say("Durations are estimates from rates measured elsewhere; a fill prints its own while it runs.")
     output.say("Nothing was changed.")
-
-
-def _tell_who_may_serve(plan: MigrationPlan) -> None:
-    """Print which servers may keep running; none serves an empty database."""
-    if plan.schema is not None:
-        output.say(_STOPPED if any(step.phase == _CONTRACT for step in plan.now) else _SERVED)
 
 
 def _steps(title: str, steps: Sequence[PlannedMigration]) -> None:

@@ -37,10 +37,6 @@ def is_public(address: Address) -> bool:
     return address.scope_id is None and address in _GLOBAL_6 and not any(address in net for net in _NOT_PUBLIC_6)
 
 
-def _any_address(_: Address) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressRules:
     """Allowed destinations of fetches."""
@@ -57,5 +53,5 @@ class EgressRules:
 
 INTERNET: Final = EgressRules(schemes=("https",), ports=(443,), names_only=True, own_ports=False, permits=is_public)
 DEVELOPER: Final = EgressRules(
-    schemes=("https", "http"), ports=(), names_only=False, own_ports=True, permits=_any_address
+    schemes=("https", "http"), ports=(), names_only=False, own_ports=True, permits=lambda _: True
 )  # fmt: skip

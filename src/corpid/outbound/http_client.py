@@ -96,19 +96,18 @@ async def _connected(
         try:
             async with asyncio.timeout(seconds):
                 tcp = await anyio.connect_tcp(address, port)
-                counted = _Counted(tcp)
-                stream = counted if tls is None else await _secured(counted, server_name, tls)
+                stream: ByteStream = _Counted(tcp)
+                if tls is not None:
+                    # Only its framing shows whether a body is whole: many servers end without a close_notify.
+                    stream = await TLSStream.wrap(
+                        stream, hostname=server_name, ssl_context=tls, standard_compatible=False
+                    )
         except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as error:  # a TimeoutError is an OSError
             raise NotConnected(_reason(error)) from error
         yield stream
     finally:
         if tcp is not None:
             await tcp.aclose()
-
-
-async def _secured(stream: ByteStream, server_name: str, tls: ssl.SSLContext) -> ByteStream:
-    # Only its framing shows whether a body is whole: many servers end without a close_notify.
-    return await TLSStream.wrap(stream, hostname=server_name, ssl_context=tls, standard_compatible=False)
 
 
 class _Counted(ByteStream):
@@ -361,21 +360,18 @@ class HttpClient:
         failures: list[str] = []
         for address in tried:
             try:
-                return await self._answer(target, address, self._seconds / len(tried))
+                return await get(
+                    str(address),
+                    _port(target),
+                    server_name=name,
+                    target=target.raw_path,
+                    headers={"Host": target.netloc.decode("ascii"), **_HEADERS},
+                    tls=self._ssl_context if target.scheme == "https" else None,
+                    connect_seconds=self._seconds / len(tried),
+                )
             except NotConnected as error:
                 failures.append(f"{address}: {error}")
         raise HttpClientError(f"no connection to {name}: {'; '.join(failures)}")
-
-    async def _answer(self, target: httpx.URL, address: Address, connect_seconds: float) -> bytes:
-        return await get(
-            str(address),
-            _port(target),
-            server_name=target.raw_host.decode("ascii"),
-            target=target.raw_path,
-            headers={"Host": target.netloc.decode("ascii"), **_HEADERS},
-            tls=self._ssl_context if target.scheme == "https" else None,
-            connect_seconds=connect_seconds,
-        )
 
 
 def _port(url: httpx.URL) -> int:

@@ -11,6 +11,7 @@ import threading
 from base64 import b64encode
 from collections import Counter, OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import count, product
@@ -134,14 +135,9 @@ class Argon2Passwords:
                 return False
             except (VerificationError, ValueError) as error:
                 log().error("password_hash_unusable", detail=str(error))
-        self._same_work(octets)
-        return False
-
-    def _same_work(self, octets: bytes) -> None:
-        try:
+        with suppress(VerificationError):  # the same work for nobody's hash
             self._hasher.verify(self._nobody, octets)
-        except VerificationError:
-            return
+        return False
 
 
 def _octets(password: str) -> bytes:

@@ -52,11 +52,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
             urlsplit(first.base_url).scheme != urlsplit(second.base_url).scheme,
             f"issuers: base_url of {one} is {first.base_url} and of {other} {second.base_url}: use https for all of them",
         )
-    yield from _passkey_contradictions(settings, [chosen.base_url for chosen in every.values()])
-
-
-def _passkey_contradictions(settings: Settings, urls: list[str]) -> Iterator[tuple[bool, str]]:
-    rp_id = settings.passkey_rp_id
+    rp_id, urls = settings.passkey_rp_id, [chosen.base_url for chosen in every.values()]
     hosts = ", ".join(dict.fromkeys(urlsplit(url).hostname or "" for url in urls))
     yield (
         bool(rp_id) and not any(passkeys_work_at(url, rp_id) for url in urls),

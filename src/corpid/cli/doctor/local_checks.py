@@ -182,9 +182,31 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         )
     else:
         yield ok(f"{seen}.", about="database")
-    if found.is_pooled:
-        yield _judge_pooler(found.statement_milliseconds)
-    yield _judge_schema(found.older, found.now, found.later)
+    # A pooler passes on no other time limit for statements than that of the role.
+    if found.is_pooled and found.statement_milliseconds:
+        yield ok(
+            f"A pooler answers at database_url, and the role's statement_timeout is {found.statement_milliseconds} ms.",
+            about="pooler",
+        )
+    elif found.is_pooled:
+        yield Finding(
+            about="pooler",
+            verdict="warning",
+            seen="A pooler answers at database_url, and the role has no statement_timeout: a statement of a node that died may run forever.",
+            change="Run ALTER ROLE corpid SET statement_timeout = '5s' with the name of your role, then RECONNECT in the pooler's console.",
+        )
+    if found.older:
+        yield problem(sentence(found.older), about="schema")
+    elif found.now:
+        yield warning(f"Not done yet: {'; '.join(found.now)}.", "run `corpid migrate`", about="schema")
+    elif found.later:
+        yield warning(
+            f"Waiting: {'; '.join(found.later)}.",
+            "run `corpid migrate --contract` once every node has this version",
+            about="schema",
+        )
+    else:
+        yield ok("It matches this version.", about="schema")
     if found.unconfirmed_restore:
         yield problem(sentence(found.unconfirmed_restore), about="restore")
     now, today = time.time(), datetime.now(settings.timezone).date().isoformat()
@@ -195,34 +217,6 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
     yield diagnostics.audit_seals(found.unsealed_since, now=now)
     yield diagnostics.invitation_emails(*found.emails, sends=bool(settings.mail_url), now=now)
     yield from diagnostics.processes(found.processes, now=now)
-
-
-def _judge_pooler(milliseconds: int) -> Finding:
-    """The role's time limit for statements: a pooler passes on no other."""
-    if milliseconds:
-        return ok(
-            f"A pooler answers at database_url, and the role's statement_timeout is {milliseconds} ms.", about="pooler"
-        )
-    return Finding(
-        about="pooler",
-        verdict="warning",
-        seen="A pooler answers at database_url, and the role has no statement_timeout: a statement of a node that died may run forever.",
-        change="Run ALTER ROLE corpid SET statement_timeout = '5s' with the name of your role, then RECONNECT in the pooler's console.",
-    )
-
-
-def _judge_schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
-    if older:
-        return problem(sentence(older), about="schema")
-    if now:
-        return warning(f"Not done yet: {'; '.join(now)}.", "run `corpid migrate`", about="schema")
-    if later:
-        return warning(
-            f"Waiting: {'; '.join(later)}.",
-            "run `corpid migrate --contract` once every node has this version",
-            about="schema",
-        )
-    return ok("It matches this version.", about="schema")
 
 
 def _check_transient_engine(url: str) -> Iterator[Finding]:
@@ -334,16 +328,13 @@ def check_access_log(text: str) -> Finding:
     """
     directives = parse_directives(text)
     servers = list(_list_servers(directives, []))
+    example = "deploy/nginx/corpid.conf"
     if servers:
-        where, found = "nginx", _classify_nginx_log(directives, servers)
+        found = _classify_nginx_log(directives, servers)
     elif _HAPROXY.search(text):
-        where, found = "HAProxy", _classify_haproxy_log(_COMMENT.sub("", text))
+        example, found = "deploy/haproxy/haproxy.cfg", _classify_haproxy_log(_COMMENT.sub("", text))
     else:
-        where, found = "the proxy", {_UNKNOWN}
-    return _judge_log(found, "deploy/haproxy/haproxy.cfg" if where == "HAProxy" else "deploy/nginx/corpid.conf")
-
-
-def _judge_log(found: set[str], example: str) -> Finding:
+        found = {_UNKNOWN}
     if _QUERY in found:
         return problem(
             "Query strings or referrers are logged: they contain requests of relying parties, and who signs in where.",
