@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.rules.audit_actions import ACTING_FOR, INVITED_PERSON, AuditAction
+from corpid.rules.audit_actions import ACTING_FOR, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
@@ -61,7 +61,7 @@ from corpid.rules.directory.changes import (
     list_role_parts,
 )
 from corpid.rules.directory.document import Current
-from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
+from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, name_invitation
 from corpid.rules.directory.names import canonical, fold_text
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.queries import MemberCondition, MemberQuery
@@ -550,11 +550,6 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: s
         request_id=actor.request_id,
         detail={**actor.detail, **detail},
     )
-
-
-def name_invitation(membership: Membership) -> dict[str, str]:
-    """Return whom an invitation is for, as an event's detail. Source: D68"""
-    return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
 
 
 def build_object(change: Change) -> Object:
