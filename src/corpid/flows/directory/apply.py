@@ -34,21 +34,16 @@ from corpid.rules.directory.document import (
     parse,
     references,
     user_ids,
-    user_text,
 )
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, OF_PEOPLE, Plan, plan, record_key
 from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
-    Administrator,
-    Assignment,
     Change,
     Entity,
     Membership,
-    Operator,
     Service,
-    ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
@@ -177,22 +172,27 @@ async def export_directory(registry: Registry, *, actor: Actor) -> AsyncIterator
     for each in KINDS:
         authorise(actor, "read", Object(kind=each))
     yield _EXPORT_HEADER
-    async for piece in _export_section(registry, "entities", Entity, {}):
-        yield piece
-    async for piece in _export_section(registry, "services", Service, {}):
-        yield piece
-    names = {user.user_id: user.user_name async for user in registry.directory.scan(User) if not user.placeholder}
-    async for piece in _export_users(registry):
-        yield piece
-    for name, kind in (("administrators", Administrator), ("operators", Operator), ("assignments", Assignment)):
-        async for piece in _export_section(registry, name, kind, names):
-            yield piece
-    async for piece in _export_third_party(registry, names):
-        yield piece
-    heading = "\nclients:\n"
-    for client in await registry.clients.list_all():
-        yield heading + entry_text("clients", client, {})
-        heading = ""
+    names: dict[str, str] = {}
+    held: defaultdict[str, list[Membership]] = defaultdict(list)
+    opened = {""}
+    for name, section in SECTIONS.items():
+        if section.kind == "user":
+            names = {
+                each.user_id: each.user_name async for each in registry.directory.scan(User) if not each.placeholder
+            }
+            async for membership in registry.directory.scan(Membership):
+                held[membership.user_id].append(membership)
+        parent, _, title = name.rpartition(".")
+        heading = f"  {title}:\n" if parent else f"\n{title}:\n"
+        async for record in registry.directory.scan(_EVERY[section.kind]):
+            user_id = getattr(record, "user_id", "")
+            if user_id and user_id not in names:  # of somebody who has not accepted an invitation
+                continue
+            if parent not in opened:
+                opened.add(parent)
+                yield f"\n{parent}:\n"
+            yield heading + entry_text(name, record, names, held[user_id])
+            heading = ""
 
 
 async def prepare_document(
@@ -543,39 +543,6 @@ def _describe(prepared: Plan, *, written: bool) -> ApplyResult:
         written=written,
         kept=tuple(kept_record(each, prepared.user_names) for each in prepared.kept),
     )
-
-
-async def _export_section(
-    registry: Registry, name: str, kind: type[KeyedRecord], user_names: Mapping[str, str]
-) -> AsyncIterator[str]:
-    title = name.rpartition(".")[2]
-    heading = f"\n{title}:\n" if title == name else f"  {title}:\n"
-    async for record in registry.directory.scan(kind):
-        user_id = getattr(record, "user_id", "")
-        if user_id and user_id not in user_names:  # of somebody who has not accepted an invitation
-            continue
-        yield heading + entry_text(name, record, user_names)
-        heading = ""
-
-
-async def _export_users(registry: Registry) -> AsyncIterator[str]:
-    held: defaultdict[str, list[Membership]] = defaultdict(list)
-    async for membership in registry.directory.scan(Membership):
-        held[membership.user_id].append(membership)
-    heading = "\nusers:\n"
-    async for user in registry.directory.scan(User):
-        if user.placeholder:
-            continue
-        yield heading + user_text(user, held[user.user_id])
-        heading = ""
-
-
-async def _export_third_party(registry: Registry, user_names: Mapping[str, str]) -> AsyncIterator[str]:
-    heading = "\nthird_party:\n"
-    for name, kind in (("third_party.grants", ThirdPartyGrant), ("third_party.assignments", ThirdPartyAssignment)):
-        async for piece in _export_section(registry, name, kind, user_names):
-            yield heading + piece
-            heading = ""
 
 
 def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None) -> list[Precondition]:

@@ -318,10 +318,16 @@ def _node_without_marks(node: Node) -> Node:
     return Pairs(node.line, tuple(entries))
 
 
-def entry_text(section_name: str, record: KeyedRecord, user_names: Mapping[str, str]) -> str:
-    """A record as an entry of its section, indented by two spaces.
+def entry_text(
+    section_name: str,
+    record: KeyedRecord,
+    user_names: Mapping[str, str],
+    memberships: Sequence[Membership] = (),
+) -> str:
+    """A record as an entry of its section, indented by two spaces, without factors.
 
-    `user_names` is user identifier → user name, for the kinds of rows that name users. Source: docs/directory.md
+    `user_names` is user identifier → user name, for the kinds of rows that name users; `memberships` are those of a
+    user. Source: D51, docs/directory.md
     """
     section = SECTIONS[section_name]
     members = {
@@ -333,36 +339,24 @@ def entry_text(section_name: str, record: KeyedRecord, user_names: Mapping[str, 
         unsaid = {name for name, key in section.keys.items() if key.added and getattr(record, key.name) == key.default}
         stated = {name: value for name, value in members.items() if value != "" and name not in unsaid}
         return indent("- " + _yaml(stated, flow=True), "  " * (section_name.count(".") + 1))
+    if "memberships" in section.keys:
+        members["memberships"] = [
+            {
+                "entity": held.entity_id,
+                **{
+                    name: getattr(held, key.name)
+                    for name, key in LISTED_MEMBERSHIP.items()
+                    if getattr(held, key.name) != ""
+                },
+            }
+            for held in memberships
+        ]
     stated = {name: value for name, value in members.items() if value is not None}
     return indent(_yaml({getattr(record, section.identity[0]): stated}, flow=None), "  ")
 
 
-def user_text(user: User, memberships: Sequence[Membership]) -> str:
-    """A user as an entry of `users`, without factors.
-
-    With the list of memberships. Source: D51.
-    """
-    members = {
-        name: getattr(user, key.name)
-        for name, key in SECTIONS["users"].keys.items()
-        if key.name in user.__struct_fields__ and name not in OWN_FACTORS
-    }
-    members["memberships"] = [
-        {
-            "entity": held.entity_id,
-            **{
-                name: getattr(held, key.name)
-                for name, key in LISTED_MEMBERSHIP.items()
-                if getattr(held, key.name) != ""
-            },
-        }
-        for held in memberships
-    ]
-    return indent(_yaml({user.user_name: members}, flow=None), "  ")
-
-
 def _value(key: Field, value: object, user_names: Mapping[str, str]) -> object:
-    if key.name == "user_id":
+    if key.key == "user":
         return user_names[str(value)]
     if key.clearable:
         return NOTHING if value is None else value

@@ -121,6 +121,7 @@ def _rows(kind: Kind, record: type[msgspec.Struct]) -> DocumentSection:
 
 SECTIONS: Final[dict[str, DocumentSection]] = {
     "entities": _mapping("entity", Entity, "entity_id"),
+    "services": _mapping("service", Service, "service_id"),
     "users": _mapping(
         "user", User, "user_name",
         password=Field(
@@ -146,7 +147,6 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
             "only in the demo's own file, or with `--development`; not stored",
         ),
     ),
-    "services": _mapping("service", Service, "service_id"),
     "administrators": _rows("administrator", Administrator),
     "operators": _rows("operator", Operator),
     "assignments": _rows("assignment", Assignment),
