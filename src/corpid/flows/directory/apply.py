@@ -27,16 +27,15 @@ from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
 from corpid.rules.directory.document import (
     Current,
-    References,
     entry_text,
+    named_users,
     new_users,
     one_entry,
     parse,
-    references,
     user_ids,
 )
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.plan import ALL_BUT_LEVELS, OF_PEOPLE, Plan, plan, record_key
+from corpid.rules.directory.plan import ALL_BUT_LEVELS, OF_PEOPLE, Plan, keys_named, plan, record_key
 from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
@@ -213,15 +212,14 @@ async def prepare_document(
     D44, D51.
     """
     number = _count_entries(document)
-    needed = await in_thread_if_many(lambda: references(document), number)
-    by_name, by_id = await _read_users(registry, needed)
+    by_name, by_id = await _read_users(registry, *await in_thread_if_many(lambda: named_users(document), number))
 
     def identified() -> dict[str, str]:
         fresh = {name: new_user_id() for name in new_users(document, by_name)}
         return user_ids(document, by_name, by_id, fresh)
 
     ids = await in_thread_if_many(identified, number)
-    records, sources = await (_read_everything(registry) if prune else _read_named(registry, document, needed, ids))
+    records, sources = await (_read_everything(registry) if prune else _read_named(registry, document, ids))
     current = Current(records=records)
     complete = _complete_clients(document, current, rules)
     hashed = await _hash_passwords(complete, current, ids, passwords)
@@ -326,13 +324,15 @@ async def carry_out(
     return _describe(prepared, written=bool(changes) and not dry_run)
 
 
-async def _read_users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
+async def _read_users(
+    registry: Registry, names: Iterable[str], user_ids: Iterable[str]
+) -> tuple[dict[str, User], dict[str, User]]:
     by_name: dict[str, User] = {}
-    async for name in in_turns(sorted(needed.user_names)):
+    async for name in in_turns(sorted(names)):
         user = await registry.directory.user_by_name(name)
         if user is not None:
             by_name[name] = user
-    by_key = await registry.directory.read(User, [(user_id,) for user_id in sorted(needed.user_ids)])
+    by_key = await registry.directory.read(User, [(user_id,) for user_id in sorted(user_ids)])
     return by_name, {user.user_id: user for user in by_key.values()}
 
 
@@ -372,9 +372,9 @@ async def _read_everything(registry: Registry) -> tuple[Records, AllSources]:
 
 
 async def _read_named(
-    registry: Registry, document: DirectoryDocument, needed: References, ids: Mapping[str, str]
+    registry: Registry, document: DirectoryDocument, ids: Mapping[str, str]
 ) -> tuple[Records, AllSources]:
-    keys = await in_thread_if_many(lambda: _list_keys(document, needed, ids), _count_entries(document))
+    keys = await in_thread_if_many(lambda: _list_keys(document, ids), _count_entries(document))
     records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
         read = await registry.directory.sourced(record, keys[kind])
@@ -397,16 +397,14 @@ def _list_parties(document: DirectoryDocument) -> list[dict[str, str]]:
     return [dict(zip(_BETWEEN, each, strict=True)) for each in sorted(named)]
 
 
-def _list_keys(document: DirectoryDocument, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
+def _list_keys(document: DirectoryDocument, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
     """The keys of records that a document needs, by kind."""
-    keys: dict[Kind, set[Key]] = {"client": set(document.entries_of("client"))}
-    for kind in RECORDS:
-        entries = document.entries_of(kind).values()
-        keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _knows_user(entry, ids)}
-    keys["user"] |= {key[:1] for kind in OF_PEOPLE for key in keys[kind]}
-    keys["entity"] |= needed.entities
-    keys["service"] |= needed.services
-    keys["membership"] |= {(ids[name], entity_id) for name, entity_id in needed.memberships if name in ids}
+    keys: dict[Kind, set[Key]] = {kind: set() for kind in KINDS}
+    for entries in document.entries.values():
+        for entry in filter(lambda each: _knows_user(each, ids), entries.values()):
+            key = record_key(entry, ids)
+            for kind, named in ((entry.kind, key), *keys_named(entry.kind, key, entry.fields)):
+                keys[kind].add(named)
     return {kind: sorted(every) for kind, every in keys.items()}
 
 
@@ -461,7 +459,7 @@ async def _add_levels(
 
 
 def _knows_user(entry: DocumentEntry, ids: Mapping[str, str]) -> bool:
-    return entry.kind in {"service", "entity", "grant"} or entry.key[0] in ids
+    return entry.kind not in OF_PEOPLE or entry.key[0] in ids
 
 
 def _complete_clients(document: DirectoryDocument, current: Current, rules: RegistrationRules) -> DirectoryDocument:

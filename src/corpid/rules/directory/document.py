@@ -83,17 +83,6 @@ class DirectoryDocument(msgspec.Struct, frozen=True, kw_only=True):
         return self.entries.get(kind, {})
 
 
-class References(msgspec.Struct, frozen=True, kw_only=True):
-    """Every record that a document refers to, users by user name."""
-
-    user_names: frozenset[str]
-    user_ids: frozenset[str]
-    entities: frozenset[Key]
-    services: frozenset[Key]
-    memberships: frozenset[Key]
-    """(user name, entity identifier)"""
-
-
 class Current(msgspec.Struct, frozen=True, kw_only=True):
     """Records that were read, by kind and key.
 
@@ -378,38 +367,11 @@ def one_entry(section_name: str, key: str | None, members: Mapping[str, object])
     return _yaml({section_name: [stated] if key is None else {key: stated}}, flow=None).encode()
 
 
-def references(document: DirectoryDocument) -> References:
-    """The records to read before a plan can be made.
-
-    Source: R-14, R-21
-    """
-    names: set[str] = {key[0] for key in document.entries_of("user")}
-    entities: set[Key] = set(document.entries_of("entity"))
-    services: set[Key] = set(document.entries_of("service"))
-    memberships: set[Key] = set(document.entries_of("membership"))
-    for kind in NAMES_USERS:
-        names.update(key[0] for key in document.entries_of(kind))
-    for section in SECTIONS.values():
-        for key in document.entries_of(section.kind):
-            named = dict(zip(section.identity, key, strict=True))
-            entities.update((named[member],) for member in ("entity_id", "client_entity_id") if member in named)
-            services.update((named[member],) for member in ("service_id",) if member in named)
-            if "user_id" in named and "entity_id" in named:
-                memberships.add((named["user_id"], named["entity_id"]))
-    entities.update((entity_id,) for _, entity_id in memberships)
-    for entry in (*document.entries_of("client").values(), *document.entries_of("administrator").values()):
-        listed = entry.fields.get("services", ())
-        services.update((service_id,) for service_id in listed if isinstance(listed, tuple))  # type: ignore[attr-defined]
-    user_ids = {
-        str(entry.fields["user_id"]) for entry in document.entries_of("user").values() if "user_id" in entry.fields
-    }
-    return References(
-        user_names=frozenset(names),
-        user_ids=frozenset(user_ids),
-        entities=frozenset(entities),
-        services=frozenset(services),
-        memberships=frozenset(memberships),
-    )
+def named_users(document: DirectoryDocument) -> tuple[set[str], set[str]]:
+    """User names and identifiers of everybody whom a document names. Source: R-12.4, R-14"""
+    names = {key[0] for kind in ("user", *NAMES_USERS) for key in document.entries_of(kind)}
+    stated = (entry.fields.get("user_id") for entry in document.entries_of("user").values())
+    return names, {str(user_id) for user_id in stated if user_id is not None}
 
 
 def new_users(document: DirectoryDocument, by_name: Mapping[str, User]) -> list[str]:

@@ -70,7 +70,7 @@ ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 def _list_dependencies(record: type[KeyedRecord]) -> Iterator[tuple[Kind, tuple[str, ...]]]:
     declared = fields_of(record)
     if names_user(record) and not declared["user_id"].refers:
-        yield "membership", ("user_id", "entity_id")
+        yield from (("user", ("user_id",)), ("entity", ("entity_id",)), ("membership", ("user_id", "entity_id")))
     for name, field in declared.items():
         if field.refers:
             yield SECTIONS[field.refers.partition(".")[0]].kind, (name,)
@@ -405,7 +405,7 @@ def _find_others(wanted: Wanted, current: Current, claims: Ownership | None) -> 
 
 
 def _needs(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
-    yield from _rests_on(kind, record)
+    yield from keys_named(kind, record.key, msgspec.structs.asdict(record))
     if isinstance(record, ThirdPartyAssignment):
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
@@ -615,16 +615,22 @@ def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
         record = current.records_of(kind).get(key)
         if record is not None and key not in held[kind]:
             held[kind].add(key)
-            waiting += _rests_on(kind, record)
+            if kind != "client":  # which stays when its services go
+                waiting += keys_named(kind, key, msgspec.structs.asdict(record))
     return held
 
 
-def _rests_on(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
-    """The records without which one means nothing."""
-    for on, members in _DEPENDS.get(kind, ()):
-        yield on, tuple(getattr(record, member) for member in members)
-    if isinstance(record, Administrator) and isinstance(record.services, tuple):
-        yield from (("service", (service_id,)) for service_id in record.services)
+def keys_named(kind: Kind, key: Key, members: Mapping[str, object]) -> Iterator[tuple[Kind, Key]]:
+    """The records that one names: those that it ends with, and the services of a list.
+
+    `members` may be some of the record's. Source: R-14, R-21
+    """
+    named = {**members, **dict(zip(key_fields(_TYPES[kind]), key, strict=True))}
+    for on, by in _DEPENDS[kind]:
+        yield on, tuple(str(named[member]) for member in by)
+    listed = named.get("services")
+    if isinstance(listed, tuple):
+        yield from (("service", (service_id,)) for service_id in listed)
 
 
 class PlannedDirectory:
