@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.actors import assume_recent, is_allowed
-from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_records, load_roles, parse_place
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Level, Object, ObjectKind, authorise
@@ -156,7 +155,6 @@ async def list_members(
     """
     if wanted.service_id:
         authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=wanted.service_id))
-    await find_entity(registry, actor.entity_id, actor=actor)
     page = await list_records(
         registry, actor, MEMBERS, {"entity_id": actor.entity_id}, order=order, descending=descending,
         search=wanted.search, state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit,

@@ -13,7 +13,7 @@ from corpid.flows import namespaces
 from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import load_roles
 from corpid.flows.directory.person_names import read_names
-from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role
+from corpid.flows.directory.role_assignment import MOST_SERVICES
 from corpid.flows.directory.write import RequestDetails, check_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
@@ -178,7 +178,7 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
     registry, user_id = context.provider.registry, row.user_id
     await _check_acting(context, user_id, row.entity_id)
     check_reason(reason)
-    was = await find_stored_role(registry, row)
+    was = await registry.directory.find(Assignment, *row.key)
     if was is not None and was.end_date >= context.today:
         raise AlreadyHeld
     if any(each.state == "pending" and each.row.key == row.key for each in await list_requests(context, user_id)):

@@ -319,14 +319,6 @@ async def explain_refusal(registry: Registry, actor: EntityAdministrator, found:
     return ""
 
 
-async def find_stored_role(registry: Registry, row: Assignment) -> Assignment | None:
-    """The stored row of the same key; None without one.
-
-    Raises StoreUnavailable. Source: D55
-    """
-    return await registry.directory.find(Assignment, *row.key)
-
-
 def plan_replacement(was: Assignment, becomes: Assignment) -> list[Change]:
     """The changes that make one role another one. Source: D55"""
     if was.key == becomes.key:

@@ -414,7 +414,7 @@ async def _ask_offer(at: PortalContext) -> Check:
         state="offered",
         **msgspec.structs.asdict(terms),
     )
-    if await grants.is_stored(at.registry, wanted):
+    if await at.registry.directory.find(type(wanted), *wanted.key) is not None:
         raise InvalidInput(
             phrase(
                 "{name} already has this authorisation, or an offer of it: open it and change it there.",
@@ -625,7 +625,7 @@ async def _ask_role(at: PortalContext) -> Check:
         service_id=found.grant.service_id,
         **msgspec.structs.asdict(terms),
     )
-    if await grants.is_stored(at.registry, wanted):
+    if await at.registry.directory.find(type(wanted), *wanted.key) is not None:
         raise InvalidInput(phrase("{person} already has this access: change it in the list.", person=person.name))
     changes = await _plan(at, found.service, None, wanted)
     return _check(at, found, changes, wanted, person.name, names_shown(person), version_of(found.grant))
