@@ -253,7 +253,7 @@ def _another(url: str, what: Phrase) -> Link:
 
 async def _held(at: PortalContext, person: Member) -> tuple[Value, ...]:
     """The present roles of a person."""
-    found = await role_assignment.list_roles(at.registry, at.actor, person.user.user_id)
+    found = await role_assignment.list_roles(at.registry, at.actor, person)
     held = [
         held_line(person.name, each.row, each.service, at.entity.name, at.context.day)
         for each in found.found
@@ -588,7 +588,7 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
     """The roles that the person would get, and those that they have."""
     known = {each.service_id for each in await role_assignment.list_services(at.registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
-    held_by_colleague = await role_assignment.list_roles(at.registry, at.actor, colleague.user.user_id)
+    held_by_colleague = await role_assignment.list_roles(at.registry, at.actor, colleague)
     for role in held_by_colleague.found:
         row = role_assignment.copy_role(role.row, role.service, user_id=person.user.user_id, today=at.context.today)
         if row is None or row.service_id not in known:
