@@ -296,7 +296,11 @@ async def _load_invitations(directory: Directory, rows: Sequence[User]) -> tuple
     return tuple(ListedPerson(user=row, invitation=found.get(row.user_id)) for row in rows)
 
 
-async def _load_belongings(directory: Directory, rows: Sequence[Membership]) -> tuple[Belonging, ...]:
+async def load_belongings(directory: Directory, rows: Sequence[Membership]) -> tuple[Belonging, ...]:
+    """Memberships with their entities, and the person's level there.
+
+    One whose entity is gone meanwhile is left out. Raises StoreUnavailable. Source: D50, D53
+    """
     known = await directory.read(Entity, [row.key[1:] for row in rows])
     levels = await directory.read(Administrator, [row.key for row in rows])
     found = []
@@ -377,7 +381,7 @@ async def load_roles(
 
 _LOADERS: Final[Mapping[type, Callable[[Directory, Any], Awaitable[tuple[Any, ...]]]]] = {
     Assignment: load_roles, ThirdPartyAssignment: load_roles, Administrator: _load_appointments,
-    User: _load_invitations, Membership: _load_belongings, Member: _load_levels, DeletionRequest: _load_deletions,
+    User: _load_invitations, Membership: load_belongings, Member: _load_levels, DeletionRequest: _load_deletions,
 }  # fmt: skip
 """record of a list → what loads the records that its own depend on"""
 

@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
-from corpid.flows.directory.lists import load_roles
+from corpid.flows.directory.lists import Belonging, load_belongings, load_roles
 from corpid.flows.directory.person_names import read_names
 from corpid.flows.directory.role_assignment import MOST_SERVICES
 from corpid.flows.directory.write import RequestDetails, check_reason, write_changes
@@ -24,7 +24,6 @@ from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.records import (
-    Administrator,
     Assignment,
     Change,
     ChangeRequest,
@@ -67,12 +66,9 @@ class OwnRole(msgspec.Struct, frozen=True, kw_only=True):
     giver: Giver
 
 
-class OwnEntity(msgspec.Struct, frozen=True, kw_only=True):
+class OwnEntity(Belonging, frozen=True, kw_only=True):
     """An entity that the reader belongs to."""
 
-    entity: Entity
-    membership: Membership
-    level: str
     roles: tuple[OwnRole, ...]
 
 
@@ -112,25 +108,21 @@ async def list_own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
     where = {"user_id": user_id}
     held = await directory.page(Membership, where, limit=MOST)
     held = [each for each in held if not each.invited]
-    known = await directory.read(Entity, [each.key[1:] for each in held])
-    levels = await directory.read(Administrator, [each.key for each in held])
+    belongings = await load_belongings(directory, held)
     own = await directory.page(Assignment, where, limit=MOST)
     others = await directory.page(ThirdPartyAssignment, where, limit=MOST)
     roles = await load_roles(directory, [*own, *others])
     givers = await _find_givers(registry, user_id, roles)
     found = [
         OwnEntity(
-            entity=known[each.key[1:]],
-            membership=each,
-            level=levels[each.key].level if each.key in levels else "",
+            **msgspec.structs.asdict(each),
             roles=tuple(
                 OwnRole(role=role, giver=giver)
                 for role, giver in zip(roles, givers, strict=True)
-                if role.row.entity_id == each.entity_id
+                if role.row.entity_id == each.entity.entity_id
             ),
         )
-        for each in held
-        if each.key[1:] in known
+        for each in belongings
     ]
     return sorted(found, key=lambda each: (each.entity.name.casefold(), each.entity.entity_id))
 
