@@ -261,8 +261,12 @@ class _DocumentReader:
     def _split_user(self, entry: DocumentEntry) -> DocumentEntry:
         """A user's factors and memberships are records of their own."""
         factors = {member: value for member, value in entry.fields.items() if member in OWN_FACTORS}
-        if "password" in factors:
-            self._check_plain(entry)
+        line = entry.line_of("password")
+        if "password" in factors and not self.plain_passwords:
+            reason = "a plain password is for development only: use password_hash, or apply with --development"
+            self._report(line, reason)
+        if {"password", "password_hash"} <= factors.keys():
+            self._report(line, "write either password or password_hash, not both")
         if entry.fields.get(TEST) and not self.plain_passwords:
             self._report(entry.line_of(TEST), "a test person is for development only: apply with --development")
         if factors:
@@ -274,14 +278,6 @@ class _DocumentReader:
             self._add(DocumentEntry(kind="membership", key=(*entry.key, entity_id), line=line, fields=fields, lines={}))
         own = {m: value for m, value in entry.fields.items() if m not in OWN_FACTORS | {"memberships", TEST}}
         return msgspec.structs.replace(entry, fields=own)
-
-    def _check_plain(self, entry: DocumentEntry) -> None:
-        line = entry.line_of("password")
-        if not self.plain_passwords:
-            reason = "a plain password is for development only: use password_hash, or apply with --development"
-            self._report(line, reason)
-        if "password_hash" in entry.fields:
-            self._report(line, "write either password or password_hash, not both")
 
     def _one_key_source(self, entry: DocumentEntry) -> DocumentEntry:
         if "jwks" in entry.fields and "jwks_uri" in entry.fields:
@@ -313,10 +309,10 @@ def entry_text(
     user_names: Mapping[str, str],
     memberships: Sequence[Membership] = (),
 ) -> str:
-    """A record as an entry of its section, indented by two spaces, without factors.
+    """A record as an entry of its section, indented by two spaces.
 
-    `user_names` is user identifier → user name, for the kinds of rows that name users; `memberships` are those of a
-    user. Source: D51, docs/directory.md
+    Without factors. `user_names` is user identifier → user name, for the kinds of rows that name users; `memberships`
+    are those of a user. Source: D51, docs/directory.md
     """
     section = SECTIONS[section_name]
     members = {
