@@ -46,7 +46,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
+from corpid.rules.directory.sections import KINDS, LEVELS, SECTION_OF, SECTIONS, Kind
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, SourcedRecord, channel, people
 from corpid.rules.fields import NOTHING, KeyedRecord
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -294,8 +294,9 @@ async def prepare_addition(
     Raises Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
     kind: Any = KIND_OF[record]
-    [section] = [name for name, each in SECTIONS.items() if each.kind == kind]
-    prepared = await prepare_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
+    prepared = await prepare_entry(
+        registry, passwords, SECTION_OF[kind], key, members, new_user_id=new_user_id, rules=rules
+    )
     added = [change.after for change in prepared.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import ActingPerson
     from corpid.stores.sql.registry import Registry
 
 MOST: Final = 200
@@ -271,14 +270,9 @@ async def _find_givers(registry: Registry, user_id: str, roles: Iterable[RoleRec
     return givers
 
 
-async def _check_acting(context: RequestContext, user_id: str, entity_id: str) -> ActingPerson:
-    """The person at the entity.
-
-    Raises access.Forbidden if they do not act for it.
-    """
+async def _check_acting(context: RequestContext, user_id: str, entity_id: str) -> None:
+    """Raise access.Forbidden for a person who does not act for the entity."""
     acting = await context.provider.registry.directory.acting(user_id, entity_id)
     belongs = acting is not None and acting.allowed
     thing = Object(kind="access request", entity_id=entity_id, user_id=user_id, belongs=belongs)
     authorise(Person(user_id), "write", thing)
-    assert acting is not None  # noqa: S101 - nobody belongs otherwise
-    return acting

@@ -464,9 +464,9 @@ async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Ki
                 keys[kind].add(key)
         if isinstance(record, ThirdPartyAssignment):
             between.add((record.client_entity_id, record.entity_id, record.service_id))
-    found: dict[Kind, dict[Key, KeyedRecord]] = {}
-    for kind, wanted in keys.items():
-        found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))
+    found: dict[Kind, dict[Key, KeyedRecord]] = {
+        kind: dict(await registry.directory.read(RECORDS[kind], sorted(wanted))) for kind, wanted in keys.items()
+    }
     for each in between:
         grants = await read_grants(registry.directory, each)
         found.setdefault("grant", {}).update({grant.key: grant for grant in grants})

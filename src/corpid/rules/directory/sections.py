@@ -155,6 +155,9 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
     "clients": _mapping("client", Client, "client_id"),
 }  # fmt: skip
 
+SECTION_OF: Final[Mapping[str, str]] = {section.kind: name for name, section in SECTIONS.items()}
+"""kind → the section that has its records"""
+
 
 def read_api_client_members(client_id: str, members: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
     """The members of a record, and a sentence for every fault.
