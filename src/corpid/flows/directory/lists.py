@@ -303,13 +303,17 @@ async def load_belongings(directory: Directory, rows: Sequence[Membership]) -> t
     """
     known = await directory.read(Entity, [row.key[1:] for row in rows])
     levels = await directory.read(Administrator, [row.key for row in rows])
-    found = []
-    for row in rows:
-        entity, held = known.get(row.key[1:]), levels.get(row.key)
-        if entity is not None:
-            level, services_of = (held.level, held.services) if held else ("", ())
-            found.append(Belonging(entity=entity, membership=row, level=level, services=services_of))
-    return tuple(found)
+    return tuple(
+        Belonging(
+            entity=known[row.key[1:]],
+            membership=row,
+            level=held.level if held else "",
+            services=held.services if held else (),
+        )
+        for row in rows
+        for held in [levels.get(row.key)]
+        if row.key[1:] in known
+    )
 
 
 async def _load_levels(directory: Directory, rows: Sequence[Member]) -> tuple[EntityMember, ...]:
