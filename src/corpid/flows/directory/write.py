@@ -678,7 +678,7 @@ async def _add_endings(registry: Registry, changes: Sequence[Change]) -> Sequenc
 
 
 async def _check_waiting(registry: Registry, request: ChangeRequest) -> None:
-    """Raise Refused if too many changes of its entity would wait with it."""
+    """Raise Refused if too many changes of its entity would wait."""
     where = {"entity_id": request.entity_id, "state": ApprovalState.PENDING.value}
     found = await registry.directory.page(ChangeRequest, where, limit=_MOST_WAITING)
     waiting = (each for each in found if state_at(each, request.created_at) is ApprovalState.PENDING)
