@@ -122,7 +122,7 @@ SEARCH_CHARACTERS: Final = 100
 AT_ONCE: Final = 50
 """rows of a list on one page"""
 ONLY_FIRST: Final = phrase("Only the first ones are shown.")
-KEPT_BY_AUDIT: Final = phrase("It is kept in the audit with your name.")
+KEPT_BY_AUDIT: Final = phrase("Required. It is kept in the audit with your name.")
 """the hint of a reason"""
 
 

@@ -20,7 +20,7 @@ _ORDER = "(due_at - CASE WHEN kind IN ('comment', 'decision', 'request') THEN 36
 
 
 def upgrade(op: Operations) -> None:
-    """Build the index if it is not there yet; it replaces one of the moments alone."""
+    """Build the index in place of the earlier one."""
     indexes.build(op, "ix_notices_order", "notices", ["sent_at", sa.text(_ORDER)])
     concurrent = op.get_context().dialect.name == "postgresql"
     op.drop_index("ix_notices_sent_at_due_at", "notices", if_exists=True, postgresql_concurrently=concurrent)
