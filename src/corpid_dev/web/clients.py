@@ -332,8 +332,7 @@ async def _submitted(at: _At) -> Response:
     require_own_form(at.context, form, browser_id, _FORM)
     typed = {**dict.fromkeys(FIELDS, ""), **read_form(form)}
     client_id = at.found.client_id if at.found else form.get("client_id", "").strip()
-    errors: list[FieldError] = [] if client_id else [(CLIENT_ID, phrase("Enter the identifier of the client."))]
-    errors += mistakes({**typed, "jwks": form.get("jwks", "")})
+    errors = mistakes({**typed, CLIENT_ID: client_id, "jwks": form.get("jwks", "")})
     value = _value(at, client_id, {**typed, "jwks": "" if read_pasted(typed["jwks"]).fault else typed["jwks"]})
     checked = await flow.check(at.context, at.mode.developer, {**INSTEAD, **value}, at.web.client_rules)
     errors = add_faults(errors, map(_in_words, checked.faults))

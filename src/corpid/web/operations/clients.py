@@ -630,8 +630,7 @@ async def add_client(at: ConsoleContext) -> FormResult:
             at.registry, at.provider.passwords, key, fields, actor=actor, rules=rules, dry_run=dry_run
         )
 
-    no_identifier = [] if client_id else [(CLIENT_ID, phrase("Enter the identifier of the client."))]
-    await _write(at, {CLIENT_ID: client_id, **members}, no_identifier, write)
+    await _write(at, {CLIENT_ID: client_id, **members}, write)
     return FormResult("client-added", client_page_path(client_id, "connect-client"))
 
 
@@ -655,21 +654,19 @@ async def edit_client(at: ConsoleContext) -> FormResult:
             )  # fmt: skip
 
     try:
-        await _write(at, members, [], write)
+        await _write(at, members, write)
     except Conflict:
         raise EditConflict(_CHANGED) from None
     return FormResult("client-changed", client_page_path(found.client_id))
 
 
-async def _write(
-    at: ConsoleContext, members: Mapping[str, object], wrong: list[FieldError], write: Callable[..., Awaitable[None]]
-) -> None:
+async def _write(at: ConsoleContext, members: Mapping[str, object], write: Callable[..., Awaitable[None]]) -> None:
     """Write members, unless something is wrong, or a check was asked for.
 
-    `wrong` was found before; `write` takes the members and the operator. Raises InvalidForm with every error,
-    ConfirmationRequired, and what `write` raises.
+    `write` takes the members and the operator. Raises InvalidForm with every error, ConfirmationRequired, and what
+    `write` raises.
     """
-    wrong = [*wrong, *mistakes({name: at.form.get(name, "").strip() for name in FIELDS})]
+    wrong = mistakes({name: at.form.get(name, "").strip() for name in members})
     completed, checks = read_pasted(at.form.get("jwks", "")).completed, at.form.get("decision") == _CHECK
     actor = at.actor
     reason: list[FieldError] = []

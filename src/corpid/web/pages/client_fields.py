@@ -17,14 +17,14 @@ from corpid.rules.characters import typed_number
 from corpid.rules.directory.parties import consent_items
 from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.generations import GENERATIONS, SCOPES
-from corpid.rules.oauth.pasted_keys import PastedKeys, read_pasted
+from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.rules.oauth.records import CLIENT_MEMBERS, FIRST_ISSUER
 from corpid.texts import capitalise, phrase
 from corpid.web.pages.components import Cell, Code, English, Facts
 from corpid.web.pages.layout import Component, Field, ViewPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.rules.directory.nodes import Json
@@ -274,6 +274,8 @@ def read_form(form: Mapping[str, str]) -> dict[str, str]:
 def mistakes(typed: Mapping[str, str]) -> list[FieldError]:
     """The errors that need words for people: what is missing, and keys (D27, D66)."""
     errors: list[FieldError] = []
+    if not typed.get(CLIENT_ID, CLIENT_ID):
+        errors.append((CLIENT_ID, phrase("Enter the identifier of the client.")))
     if not typed["name"]:
         errors.append(("name", phrase("Enter the name that people see.")))
     if not typed["redirect_uris"]:
@@ -282,14 +284,10 @@ def mistakes(typed: Mapping[str, str]) -> list[FieldError]:
         errors.append(("jwks_uri", phrase("Fill in the address of the key set or the key set itself, not both.")))
     elif not typed["jwks"] and not typed["jwks_uri"]:
         errors.append(("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")))
-    return [*errors, *_key_mistakes(read_pasted(typed["jwks"]))]
-
-
-def _key_mistakes(pasted: PastedKeys) -> Iterator[FieldError]:
-    """The mistakes in pasted keys."""
+    pasted = read_pasted(typed["jwks"])
     if pasted.private:
-        yield "jwks", PRIVATE_KEY
-    yield from named_faults([f"jwks: {pasted.fault}"] if pasted.fault else [])
+        errors.append(("jwks", PRIVATE_KEY))
+    return [*errors, *named_faults([f"jwks: {pasted.fault}"] if pasted.fault else [])]
 
 
 def complete(members: Mapping[str, object], errors: Iterable[FieldError]) -> dict[str, object]:
