@@ -419,6 +419,19 @@ async def test_who_approves_a_suspension_reads_whose_it_is(made: World) -> None:
     assert f"{who} can no longer act for the organisation until they are restored." in browser.page.text
 
 
+async def test_who_is_given_something_else_instead_reads_as_given_access(made: World) -> None:
+    """D55: a title that names one of two says what is given, not what goes with it."""
+    await acme(made)
+    await made.write(ROLE)
+    instead = replace(ROLE, role="Checker")
+    found = await requested(made, Change(ROLE, None), Change(None, instead))
+    names = RequestNames(people={"id-cora": "cora"}, entities={}, services={"PERMITS": "Permits"})
+    assert (
+        str(title_changes(found.changes, names))
+        == "Give access to cora: Checker at Permits, until 31 Dec 2027, and 1 more change"
+    )
+
+
 async def test_a_title_says_what_is_done(made: World) -> None:
     """D55: to give and to remove the same role are told apart, in lists and e-mails."""
     await acme(made)

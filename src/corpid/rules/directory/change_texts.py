@@ -45,6 +45,8 @@ MOST_NAMED: Final = 2
 ENDINGS: Final = frozenset({"end", "revoke"})
 LEADING: Final = ENDINGS | {"invite", "join"}
 """kinds that name a request, whatever else it has"""
+_GIVING: Final = frozenset({"assignment add"})
+"""kinds that name a request before those that take away"""
 SWITCHES: Final = frozenset({"suspend", "restore"})
 
 
@@ -137,7 +139,7 @@ def group_changes(changes: Sequence[Change]) -> list[ChangeGroup]:
 def _find_main(changes: Sequence[Change]) -> tuple[ChangeGroup, int]:
     """The main group of changes, and how many it leaves unsaid."""
     groups = group_changes(changes)
-    main = next((each for each in groups if each.kind in LEADING), groups[0])
+    main = next((each for kinds in (LEADING, _GIVING) for each in groups if each.kind in kinds), groups[0])
     implied = main.user_ids if main.kind in ENDINGS else frozenset()
     return main, sum(len(each.changes) for each in groups if each is not main and not each.user_ids <= implied)
 
