@@ -12,7 +12,7 @@ from corpid.rules.directory import access_review
 from corpid.rules.directory.access_review import ReviewDecision
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import SENDING_SECONDS
-from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
+from corpid.rules.directory.notices import HEAD_START_SECONDS, WAITED_FOR, NoticeGroup, QueuedNotice
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import Assignment, Membership, User
 from tests.adapters.opened import NOW
@@ -95,6 +95,21 @@ async def test_what_was_sent_is_sent_no_more_and_what_was_put_off_is_later(place
         assert await notices.due(now=NOW + 10**6, limit=10) == []
         assert await notices.sweep(before=NOW + 60) == 0
         assert await notices.sweep(before=NOW + 61) == 1
+
+
+async def test_a_notice_that_somebody_waits_for_leaves_before_all_of_the_hour_before(place: Place) -> None:
+    """docs/decisions/0022: a request does not wait for the e-mails of an import, and no others wait for ever."""
+    async with place.opened() as stores:
+        await prepared(stores)
+        notices, now = stores.registry.notices, int(NOW)
+        old, new = (
+            replace(NOTICE, user_id=who, due_at=now - at) for who, at in (("u1", HEAD_START_SECONDS + 1), ("u2", 60))
+        )
+        asked = [replace(NOTICE, user_id="u3", kind=kind) for kind in WAITED_FOR]
+        assert await queued(stores, new, *asked, old)
+        found = await notices.due(now=NOW, limit=10)
+        assert [(each.user_id, each.kind) for each in found[:1] + found[-1:]] == [("u1", "access"), ("u2", "access")]
+        assert {each.kind for each in found[1:-1]} == set(WAITED_FOR)
 
 
 async def test_ending_roles_are_paged_by_day_and_entity(place: Place) -> None:

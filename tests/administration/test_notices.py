@@ -347,16 +347,21 @@ async def test_a_person_gets_few_emails_a_day_and_the_rest_in_one(made: World) -
         assert f"Given: Role{number} at Permits" in sent.text
 
 
-async def test_many_changes_leave_at_the_rate_of_the_deployment(made: World) -> None:
-    """A CSV of thousands of people is queued."""
-    process = await begun(made)
-    people = [f"p{number}" for number in range(NOTICES_PER_MINUTE + 20)]
+async def changed_for(made: World, number: int) -> None:
+    """Give so many new people a role each."""
+    people = [f"p{each}" for each in range(number)]
     users = [await made.provider.registry.directory.user("id-mira")]
     await made.write(
         *(replace(users[0], user_id=f"id-{who}", user_name=who, email=f"{who}@harbour.example") for who in people),
         *(Membership(user_id=f"id-{who}", entity_id=HARBOUR) for who in people),
     )
-    await change(made, *(given(role(who)) for who in people))
+    await change(made, *(given(role(who)) for who in people), actor=COMMAND)
+
+
+async def test_many_changes_leave_at_the_rate_of_the_deployment(made: World) -> None:
+    """A CSV of thousands of people is queued."""
+    process = await begun(made)
+    await changed_for(made, NOTICES_PER_MINUTE + 20)
     await process.notices.round()
     made.clock.pass_(COLLECTED_SECONDS)
     for _ in range(10):
@@ -365,7 +370,21 @@ async def test_many_changes_leave_at_the_rate_of_the_deployment(made: World) -> 
     made.clock.pass_(60)
     for _ in range(3):
         await process.emails.round()
-    assert len(process.postbox.emails) == len(people)
+    assert len(process.postbox.emails) == NOTICES_PER_MINUTE + 20
+
+
+async def test_a_request_does_not_wait_for_the_emails_of_an_import(made: World) -> None:
+    """docs/decisions/0022: those that somebody waits for leave first."""
+    process = await begun(made, approvals="all")
+    await changed_for(made, 3 * NOTICES_PER_MINUTE)
+    await process.notices.round()
+    made.clock.pass_(COLLECTED_SECONDS)
+    await ask(made, given(role("mira")))
+    await process.notices.round()
+    await process.emails.round()
+    assert [each.to.partition("@")[0] for each in process.postbox.emails if each.subject.startswith("Request")] == [
+        "adam"
+    ]
 
 
 @pytest.mark.parametrize(

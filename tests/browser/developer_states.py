@@ -79,7 +79,7 @@ WRONG_FORM: Final = replace(
         "services": ("Without a service userinfo has no roles.",),
     },
     errors=(
-        ("redirect_uris", phrase("{sentence}.", sentence="http://rp.example/cb: the scheme must be https")),
+        ("redirect_uris", phrase("{sentence}.", sentence="http://rp.example/cb: begin with https://")),
         ("jwks", PRIVATE_KEY),
     ),
 )

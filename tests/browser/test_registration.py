@@ -41,7 +41,7 @@ def test_mistakes_are_named_while_one_types_and_the_command_is_copied(clients: s
     page.get_by_role("link", name="Register a client").click()
     page.fill("#client_id", "my-rp")
     page.fill("#redirect_uris", "http://rp.example/cb")
-    expect(page.locator("#found-redirect_uris")).to_contain_text("the scheme must be https")
+    expect(page.locator("#found-redirect_uris")).to_contain_text("begin with https://")
     expect(page.locator("#redirect_uris")).to_have_attribute("aria-invalid", "true")
     expect(page.locator("#name-error")).to_have_count(0)  # nobody has been there yet
     page.fill("#redirect_uris", "http://localhost:8410/callback")

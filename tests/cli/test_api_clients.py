@@ -146,7 +146,7 @@ def test_an_identifier_belongs_to_one_kind_of_client(terminal: Terminal) -> None
         ((*ADD[:6], "--jwks-uri", URL), "the client portal is new and lacks scopes"),
         (ADD[:8], "jwks: exactly one of jwks and jwks_uri is needed"),
         ((*ADD, "--jwks", "keys.json"), "either jwks or jwks_uri, not both"),
-        ((*ADD[:8], "--jwks-uri", "http://portal.example/k"), "jwks_uri: http://portal.example/k: the scheme must be https"),
+        ((*ADD[:8], "--jwks-uri", "http://portal.example/k"), "jwks_uri: http://portal.example/k: begin with https://"),
         ((*ADD[:8], "--jwks-uri", "https://8.8.8.0x8/k"), "jwks_uri: https://8.8.8.0x8/k: use a public host name"),
         (("client", "add", "rp", *RELYING_PARTY[:5], "https://8.8.8.0x8/k"), "use a public host name, such as keys.example.org"),
         ((*ADD[:8], "--jwks", "none.json"), "no usable signing key: an EC key with use sig is needed"),

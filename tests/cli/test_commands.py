@@ -59,7 +59,7 @@ def test_a_client_is_added_listed_shown_disabled_and_enabled(terminal: Terminal)
     ("arguments", "reason"),
     [
         ((*CLIENT,), "exactly one of jwks and jwks_uri"),
-        ((*CLIENT, "--jwks-uri", "http://rp.example/jwks"), "the scheme must be https"),
+        ((*CLIENT, "--jwks-uri", "http://rp.example/jwks"), "begin with https://"),
         ((*CLIENT, "--jwks", "missing.json"), "missing.json cannot be read"),
         ((*CLIENT, "--jwks-uri", "https://rp.example/jwks", "--redirect-uri", "https://u@rp.example/"), "user name or password"),
         ((*CLIENT, "--jwks-uri", "https://rp.example/jwks", "--service", "NONE"), "there is no service 'NONE'"),

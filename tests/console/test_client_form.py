@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 import pytest
 from joserfc.jwk import ECKey, RSAKey
 
+from corpid.rules.directory.parties import consent_items
 from corpid.rules.directory.records import Service
 from corpid.rules.oauth.generations import SCOPES
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -41,12 +42,12 @@ MISTAKES: Final = {
     "an http address": (
         {"redirect_uris": "https://shop.example/cb\nhttp://shop.example/cb"},
         "redirect_uris",
-        "http://shop.example/cb begins with http://. Use https://.",
+        "http://shop.example/cb: begin with https://; http only on localhost and loopback addresses",
     ),
     "a fragment": (
         {"redirect_uris": "https://shop.example/cb#top"},
         "redirect_uris",
-        "https://shop.example/cb#top has a fragment. Remove the # and everything after it.",
+        "https://shop.example/cb#top: remove the # and everything after it.",
     ),
     "an IP address": (
         {"jwks_uri": "https://8.8.8.0x8/jwks"},
@@ -77,8 +78,14 @@ MISTAKES: Final = {
     "an unfinished key set": (
         {"jwks_uri": "", "jwks": '{"keys": ['},
         "jwks",
-        "This is not JSON: paste the whole key set, from { to }.",
+        "This is neither a PEM public key nor a JSON key set: paste all of it, with its first and last line.",
     ),
+    "an SSH key": (
+        {"jwks_uri": "", "jwks": "ssh-rsa AAAAB3NzaC1yc2E= op@host"},
+        "jwks",
+        "This is neither a PEM public key nor a JSON key set: paste all of it, with its first and last line.",
+    ),
+    "no scheme": ({"redirect_uris": "shop.example/cb"}, "redirect_uris", "shop.example/cb: begin with https://."),
 }
 
 
@@ -104,6 +111,29 @@ async def test_a_mistake_is_named_at_its_field_and_nothing_typed_is_lost(mistake
         shown = {each.name: each.value.removeprefix("\n") for each in form.controls}
         assert {name: shown[name] for name in SHOP} == {**SHOP, **{n: v for n, v in typed.items() if n in SHOP}}
         assert await made.provider.registry.clients.get("shop") is None
+
+
+@pytest.mark.parametrize("page", ["new-client", "edit-client/rp1"])
+async def test_every_mistake_of_a_form_is_named_at_once(page: str) -> None:
+    """WCAG 3.3.1: nobody corrects a field to be told of the next one."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", page)
+        wrong = {"redirect_uris": "shop.example/cb", "jwks": "ssh-rsa AAAA", "name": "", "reason": ""}
+        expected = {f"#{each}" for each in (*wrong, "scopes")}
+        for button in (None, "check"):
+            typed = {**wrong, "jwks_uri": "", "scopes:openid": "", "scopes:authinfo": "yes"}
+            await browser.fill_and_submit("redirect_uris", button=button, **typed)
+            named = {target for target, _ in browser.page.links} & expected
+            assert named == (expected - {"#reason"} if button else expected)
+
+
+async def test_each_scope_says_what_it_allows_and_the_reason_that_it_is_required() -> None:
+    """WCAG 3.3.2."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", "new-client")
+        for scope in SCOPES:
+            assert f"{scope} {consent_items((scope,))[0]}" in browser.page.text
+        assert "Required. It is kept in the audit with your name." in browser.page.text
 
 
 async def test_what_the_program_knows_is_ticked_and_nothing_of_it_is_typed() -> None:

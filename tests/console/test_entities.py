@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.records import Administrator, Entity, Operator, Service, ThirdPartyGrant
 from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.postbox import Postbox
@@ -60,6 +62,21 @@ async def test_the_facts_of_an_organisation_stand_beside_its_history() -> None:
         assert browser.response is not None
         beside = browser.response.text.partition('<div class="beside">')[2].partition("<h2>Administrators</h2>")[0]
         assert beside.index('<dl class="facts">') < beside.index("<h2>History</h2>") < beside.index("was disabled")
+
+
+async def test_the_history_of_an_organisation_folds_what_one_request_changed() -> None:
+    """D57, D65: one line, with who asked for it and who approved it."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.person("bob", name="Bob Lim")
+        for number in range(12):
+            event = AuditEvent(
+                actor="user:id-alice", action=AuditAction.ASSIGNMENT_ADD, object=f"id-p{number}/{ACME}/PERMITS/Maker//",
+                entity_id=ACME, detail={"approval": "r1", "approved_by": "user:id-bob"},
+            )  # fmt: skip
+            await made.provider.registry.audit.write(event, now=made.clock())
+        browser = await in_console(made, "operator", f"entities/{ACME}")
+        assert browser.page.text.count("alice , approved by bob") == 1
+        assert "12 people" in browser.page.text
 
 
 async def test_support_does_not_see_an_operator_among_the_people_of_an_organisation() -> None:

@@ -230,8 +230,23 @@ async def test_everything_that_is_found_is_one_click_away() -> None:
         await browser.fill_and_submit(search="acme")
         links = {text: url for url, text in browser.page.links}
         assert links["Acme Pte. Ltd."] == f"/console/entities/{ACME}"
-        found = {url for url, text in browser.page.links if text == "acme"}
-        assert found == {"/console/people/id-acme", "/console/client/acme"}
+        assert (links["Acme Lim"], links["acme"]) == ("/console/people/id-acme", "/console/client/acme")
+
+
+async def test_a_search_can_be_corrected_and_a_hit_says_why_it_is_there() -> None:
+    """D82, D83: what was typed stays in the field; the word that the name lacks stands below it."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.person("bob", name="Bob Lim", email="pelican@harbour.example")
+        browser = await in_console(made, "operator")
+        await browser.fill_and_submit(search="pelican")
+        assert "People: 1" in browser.page.text
+        assert "Bob Lim pelican@harbour.example bob" in browser.page.text
+        form = browser.page.form_with("search")
+        assert form is not None
+        assert [each.value for each in form.controls if each.name == "search"] == ["pelican"]
+        assert "pelican" not in browser.url
+        await browser.fill_and_submit(search="bob")
+        assert "pelican" not in browser.page.text
 
 
 HOSTILE = '"><script>alert(1)</script>'

@@ -78,12 +78,12 @@ async def test_a_check_writes_nothing() -> None:
         ({"client_id": "rp1"}, "There is a client with this identifier."),
         ({"name": ""}, "Enter the name that people see."),
         ({"redirect_uris": ""}, "Enter at least one redirect URI."),
-        ({"redirect_uris": "http://rp.example/cb"}, "the scheme must be https; http only on localhost"),
-        ({"redirect_uris": "https://rp.example/cb#top"}, "it must not hold a fragment"),
+        ({"redirect_uris": "http://rp.example/cb"}, "begin with https://; http only on localhost"),
+        ({"redirect_uris": "https://rp.example/cb#top"}, "remove the # and everything after it"),
         ({"jwks": ""}, "Enter the address of the client's key set, or paste the key set below."),
         ({"jwks": json.dumps({"keys": [key("sig")]})}, "No usable encryption key for ID tokens"),
         ({"jwks": json.dumps({"keys": [key("sig"), {**key("enc"), "crv": "P-192"}]})}, "not an EC key on one of"),
-        ({"jwks": "hello"}, "not JSON"),
+        ({"jwks": "hello"}, "neither a PEM public key nor a JSON key set"),
         ({"generations:legacy": "yes"}, "legacy is served until an end date only"),
         ({"scopes:openid": ""}, "openid is always needed"),
     ],
@@ -106,7 +106,7 @@ async def test_every_mistake_is_named_at_once() -> None:
         browser = await filled(
             made, client_id="", name="", redirect_uris="http://rp.example/cb", jwks=json.dumps({"keys": [key("sig")]})
         )
-        for said in ("Enter the identifier", "Enter the name", "the scheme must be https", "No usable encryption key"):
+        for said in ("Enter the identifier", "Enter the name", "begin with https://", "No usable encryption key"):
             assert said in browser.page.text
 
 

@@ -9,7 +9,7 @@ import pytest
 from corpid.rules.directory.records import Change
 from corpid.rules.directory.words import has_words, words_of_search
 from tests.manage.access_scene import employed, staffed
-from tests.manage.scene import BANYAN, appoint, go, in_portal
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, three
 
@@ -49,6 +49,21 @@ async def test_a_request_that_waits_is_found_by_whom_it_concerns(made: World) ->
     found = await requested(made, Change(None, ROLE), who="alice")
     browser = await in_portal(made, "search?search=permits+cor")
     assert any(target.endswith(f"/manage/requests/{found.request_id}") for target, _ in browser.page.links)
+
+
+async def test_a_hit_says_why_it_is_there_and_each_kind_how_many(made: World) -> None:
+    """D83: its requester is shown as You. Nothing is found by its approvers, or one's own organisation."""
+    await acme(made)
+    await requested(made, Change(None, ROLE), who="alice")
+    browser = await in_portal(made, "search?search=alice")
+    assert "Requests: 1" in browser.page.text
+    assert "Requested by alice" in browser.page.text
+    for text in ("bob", "acme"):
+        await go(made, browser, f"search?search={text}")
+        assert "Requests:" not in browser.page.text
+    await employed(made, "pat", "Pat Lee", ACME, email="pelican@acme.example")
+    await go(made, browser, "search?search=pelican")
+    assert "Pat Lee pelican@acme.example pat" in browser.page.text
 
 
 async def test_third_parties_are_found_by_those_who_may_see_them(made: World) -> None:

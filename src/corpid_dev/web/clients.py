@@ -20,13 +20,15 @@ from corpid.texts import Phrase, phrase
 from corpid.web.context import WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.client_fields import (
+    CLIENT_ID,
     FIELDS,
+    INSTEAD,
     PREFIXES,
     FieldGroup,
+    add_faults,
     choices_of,
     fields_of,
     mistakes,
-    named_faults,
     new_values,
     opens_rare,
     read,
@@ -84,12 +86,6 @@ _SAVED: Final = "saved"
 HEADING: Final = phrase("Clients")
 _OWN: Final = Label(phrase("The demo's own"))
 REGISTERED: Final = phrase("The client is registered, and can be used at once.")
-_COMPLETE: Final[Mapping[str, Json]] = {
-    "client_id": "unnamed",
-    "name": "Unnamed",
-    "redirect_uris": ["https://client.invalid/callback"],
-}
-"""stands for what is missing, so that a check finds every other mistake, too"""
 
 
 class DeveloperClientForm(FormView, frozen=True, kw_only=True):
@@ -214,7 +210,10 @@ async def _client(at: _At, found: Client, *, own: bool) -> View:
             Facts(facts),
             phrase("This is the demo's own client. It stays as it is.") if own else Actions((change,), danger=remove),
             *(
-                (Heading(phrase("Advice")), Items(tuple(ForeignText(_sentence(each), "en", "ltr") for each in advised)))
+                (
+                    Heading(phrase("Advice")),
+                    Items(tuple(ForeignText(f"{_in_words(each)}.", "en", "ltr") for each in advised)),
+                )
                 if advised and not own
                 else ()
             ),
@@ -244,8 +243,8 @@ def _here_first(at: _At, generations: Iterable[Generation]) -> Generation | None
     return next(reversed(here or every), None)
 
 
-def _sentence(fault: RegistrationFault) -> str:
-    return f"{fault.member}: {fault.reason}."
+def _in_words(fault: RegistrationFault) -> str:
+    return f"{fault.member}: {fault.reason}"
 
 
 async def _opened(at: _At) -> Response:
@@ -258,7 +257,7 @@ async def _opened(at: _At) -> Response:
     client_id = form.fields.get("client_id", "")
     typed = {name: form.fields.get(name, "") for name in FIELDS}
     value = _value(at, client_id, {**typed, "jwks": ""} if read_pasted(typed["jwks"]).fault else typed)
-    checked = await flow.check(at.context, at.mode.developer, {**_COMPLETE, **value}, at.web.client_rules)
+    checked = await flow.check(at.context, at.mode.developer, {**INSTEAD, **value}, at.web.client_rules)
     view = partial(
         _form,
         at,
@@ -333,19 +332,10 @@ async def _submitted(at: _At) -> Response:
     require_own_form(at.context, form, browser_id, _FORM)
     typed = {**dict.fromkeys(FIELDS, ""), **read_form(form)}
     client_id = at.found.client_id if at.found else form.get("client_id", "").strip()
-    errors: list[FieldError] = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
-    # the check below names what is wrong with each address
-    errors += [
-        (name, text)
-        for name, text in mistakes(
-            {**typed, "jwks": form.get("jwks", "")}, developer_mode=at.web.client_rules.developer_mode
-        )
-        if name != "redirect_uris" or not typed[name]
-    ]
+    errors = mistakes({**typed, CLIENT_ID: client_id, "jwks": form.get("jwks", "")})
     value = _value(at, client_id, {**typed, "jwks": "" if read_pasted(typed["jwks"]).fault else typed["jwks"]})
-    checked = await flow.check(at.context, at.mode.developer, {**_COMPLETE, **value}, at.web.client_rules)
-    wrong = {name for name, _ in errors} | ({"jwks"} if "jwks_uri" in {name for name, _ in errors} else set())
-    errors += _at_fields(fault for fault in checked.faults if fault.member not in wrong)
+    checked = await flow.check(at.context, at.mode.developer, {**INSTEAD, **value}, at.web.client_rules)
+    errors = add_faults(errors, map(_in_words, checked.faults))
     if at.found is None and client_id and await _is_taken(at, client_id):
         errors.append(
             ("client_id", phrase("There is a client with this identifier. Change that one, or take another."))
@@ -357,7 +347,7 @@ async def _submitted(at: _At) -> Response:
             saved = await flow.save(at.context, at.mode.developer, value, at.web.client_rules)
             return see_other(f"{_path(at.web, 'client', saved.client.client_id)}?{_SAVED}=1")
         except ClientRefused as refused:
-            errors += _at_fields(refused.faults)
+            errors = add_faults(errors, map(_in_words, refused.faults))
         except Conflict as conflict:
             errors.append(("", refusal_of(conflict)))
     # Of pasted keys, only the public parts are left in `typed`.
@@ -367,17 +357,6 @@ async def _submitted(at: _At) -> Response:
         checked=only_check,
     )
     return await stored_forms.to_entered(at.context, browser_id, at.here, form_kept)
-
-
-def _at_fields(faults: Iterable[RegistrationFault]) -> list[FieldError]:
-    """The faults at their fields; the identifier has one of its own."""
-    errors: list[FieldError] = []
-    for fault in faults:
-        if fault.member == "client_id":
-            errors.append(("client_id", phrase("{sentence}.", sentence=fault.reason)))
-        else:
-            errors += named_faults([f"{fault.member}: {fault.reason}"])
-    return errors
 
 
 async def _is_taken(at: _At, client_id: str) -> bool:

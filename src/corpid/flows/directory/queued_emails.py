@@ -34,7 +34,7 @@ from corpid.rules.directory.change_texts import name_actor, title_changes
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.rules.directory.names import label_invited
-from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind, is_still_told, may_approve
+from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, WAITED_FOR, NoticeKind, is_still_told, may_approve
 from corpid.rules.directory.records import (
     Assignment,
     ChangeRequest,
@@ -334,8 +334,9 @@ class NoticeEmails(_Sender[_TakenNotices]):
 
     async def _take_due(self) -> AsyncIterator[_TakenNotices]:
         found = await self._registry.notices.due(now=self._provider.clock(), limit=_GROUPS_AT_ONCE)
-        # Processes that find the same notices begin with different ones.
+        # Processes that find the same notices begin with different ones, after those that somebody waits for.
         SystemRandom().shuffle(found)
+        found.sort(key=lambda group: group.kind not in WAITED_FOR)
         for group in found[:_AT_ONCE]:
             by = self._provider.new_id()
             if queued := await self._registry.notices.take(group, by=by, now=self._provider.clock()):

@@ -12,6 +12,7 @@ from corpid.flows.directory.grants import Authorisation
 from corpid.flows.directory.lists import ListPage
 from corpid.flows.directory.members import MemberFilter, MemberSummary, list_members
 from corpid.flows.directory.role_assignment import list_services
+from corpid.rules.directory.lists import ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.records import Entity, Service
 from corpid.rules.directory.words import has_words, words_of_search
@@ -31,10 +32,12 @@ _LOOKED_THROUGH: Final = 200
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """The records that have all words of a search."""
 
-    people: ListPage[MemberSummary]
-    services: tuple[Service, ...] = ()
-    authorisations: tuple[Authorisation, ...] = ()
-    requests: tuple[Request, ...] = ()
+    words: tuple[str, ...] = ()
+    """of the search"""
+    people: ListPage[MemberSummary] = ListPage(found=())
+    services: ListPage[Service] = ListPage(found=())
+    authorisations: ListPage[Authorisation] = ListPage(found=())
+    requests: ListPage[Request] = ListPage(found=())
 
 
 async def search_entity(
@@ -46,26 +49,37 @@ async def search_entity(
     """
     asked = words_of_search(text) if is_storable(text) else ()
     if not asked:
-        return SearchResult(people=ListPage(found=()))
+        return SearchResult()
 
-    def narrow(found: Iterable[tuple[T, str]]) -> tuple[T, ...]:
-        return tuple(each for each, words in found if has_words(words, asked))[:limit]
+    def narrow(found: Iterable[tuple[T, str]], *, is_cut: bool = False) -> ListPage[T]:
+        fitting = tuple(each for each, words in found if has_words(words, asked))
+        return ListPage(found=fitting[:limit], total=ListTotal(count=len(fitting), exact=not is_cut))
 
     services = await list_services(registry, actor, entity)
-    authorisations: list[Authorisation] = []
-    if actor.level != "sub_administrator":
-        for given in (True, False):
-            page = await grants.list_authorisations(registry, actor, given=given, limit=_LOOKED_THROUGH)
-            authorisations += page.found
-    requests: list[Request] = []
-    for own in (False, True):
-        waiting = await approvals.list_waiting(registry, actor, own=own, now=now, after="", limit=_LOOKED_THROUGH)
-        requests += waiting.found
+    authorisations = [
+        await grants.list_authorisations(registry, actor, given=given, limit=_LOOKED_THROUGH)
+        for given in ((True, False) if actor.level != "sub_administrator" else ())
+    ]
+    waiting = [
+        await approvals.list_waiting(registry, actor, own=own, now=now, after="", limit=_LOOKED_THROUGH)
+        for own in (False, True)
+    ]
     return SearchResult(
+        words=asked,
         people=await list_members(registry, MemberFilter(search=text), actor=actor, after="", limit=limit),
         services=narrow((each, " ".join((each.name, each.description, *each.roles))) for each in services),
-        authorisations=narrow((each, _words_of_authorisation(each, actor)) for each in authorisations),
-        requests=narrow((each, _words_of_request(each)) for each in requests),
+        authorisations=narrow(
+            ((each, _words_of_authorisation(each, actor)) for page in authorisations for each in page.found),
+            is_cut=any(page.after for page in authorisations),
+        ),
+        requests=narrow(
+            (
+                (each, " ".join((*names_in_request(each), each.requester, each.record.reason)))
+                for page in waiting
+                for each in page.found
+            ),
+            is_cut=any(page.after for page in waiting),
+        ),
     )
 
 
@@ -75,7 +89,8 @@ def _words_of_authorisation(found: Authorisation, actor: EntityAdministrator) ->
     return f"{other.name} {other.registration_number} {found.service.name} {found.grant.role}"
 
 
-def _words_of_request(found: Request) -> str:
-    names = found.names
-    about = (*names.people.values(), *names.entities.values(), *names.services.values())
-    return " ".join((*about, str(found.requester), found.record.reason))
+def names_in_request(found: Request) -> tuple[str, ...]:
+    """The people, other entities and services of a request's changes. Source: D55"""
+    people = (found.names.people.get(each.record.key[0], "") for each in found.changes)
+    entities = (name for key, name in found.names.entities.items() if key != found.record.entity_id)
+    return (*dict.fromkeys(people), *entities, *found.names.services.values())

@@ -22,7 +22,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
 )
 from corpid.rules.fields import KEY, OF_ENTITY, PERSON
-from corpid.rules.limits import DAY, MINUTE
+from corpid.rules.limits import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,6 +34,9 @@ NoticeKind: TypeAlias = Literal[
     "access", "access_ends", "access_of_others_ends", "owner", "token", "request", "comment", "decision", "review"
 ]
 
+WAITED_FOR: Final[tuple[NoticeKind, ...]] = ("comment", "decision", "request")
+"""kinds that somebody waits for: they leave before all that came up to `HEAD_START_SECONDS` earlier"""
+HEAD_START_SECONDS: Final = HOUR
 COLLECTED_SECONDS: Final = 2 * MINUTE
 """how long changes of somebody's access are collected for one e-mail"""
 ENDS_WITHIN_DAYS: Final = 30

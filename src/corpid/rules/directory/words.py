@@ -8,7 +8,7 @@ person may begin anywhere, so each run of their letters is a word from each of i
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -65,6 +65,12 @@ def has_words(text: str, asked: Sequence[str]) -> bool:
     """Return whether a text has all words of a search. Source: D83"""
     words = _list_words(text)
     return all(any(word.startswith(each) for word in words) for each in asked)
+
+
+def find_reasons(asked: Sequence[str], shown: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts by which a record was found unseen. Source: D83"""
+    missing = [each for each in asked if not has_words(shown, (each,))]
+    return tuple(text for text in others if any(has_words(text, (each,)) for each in missing))
 
 
 @cache

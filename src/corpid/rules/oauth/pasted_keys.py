@@ -59,7 +59,7 @@ def read_pasted(text: str) -> PastedKeys:
         # a list is read as a member, since only objects can be
         pasted = json_object(f'{{"keys":{text}}}')["keys"] if text.startswith("[") else json_object(text)
     except JoseError:
-        fault = "this is not JSON: paste the whole key set, from { to }"
+        fault = "this is neither a PEM public key nor a JSON key set: paste all of it, with its first and last line"
         if private:
             return PastedKeys(jwks="", private=True, fault=fault)
         return PastedKeys(jwks=text, fault=fault)

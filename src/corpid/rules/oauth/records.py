@@ -113,7 +113,7 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
         tuple[str, ...],
         Field(
             read=readers.ListReader(readers.identifier(64), 1),
-            label=phrase("Scopes"), hint=phrase("openid is always needed."),
+            label=phrase("Scopes"), hint=phrase("openid is always needed. Each line says what the client receives, in the words of the consent page."),
             help="A scope that it can request; repeat for several.", default_help="Default: all of them; with --api, name each.",
             doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
             "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",

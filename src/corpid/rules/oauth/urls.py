@@ -59,8 +59,10 @@ def _split(uri: str) -> SplitResult:
         port = parts.port
     except ValueError:
         raise InvalidUrl("this is no URL") from None
-    if not parts.hostname or port == 0:
-        raise InvalidUrl("it names no host" if not parts.hostname else "the port 0 does not exist")
+    if not parts.hostname:
+        raise InvalidUrl("it names no host" if parts.scheme in DEFAULT_PORTS else "begin with https://")
+    if port == 0:
+        raise InvalidUrl("the port 0 does not exist")
     if "%" in parts.hostname:
         raise InvalidUrl("a zone id (% in the host) means something on one machine only")
     if not _is_address(parts.hostname) and not _HOST.fullmatch(parts.hostname):
@@ -68,7 +70,7 @@ def _split(uri: str) -> SplitResult:
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
         raise InvalidUrl("it must not hold a user name or password (@ before the host)")
     if "#" in uri:
-        raise InvalidUrl("it must not hold a fragment (#)")
+        raise InvalidUrl("remove the # and everything after it")
     _check_spelling(parts)
     return parts
 
@@ -105,7 +107,7 @@ def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> 
     own_machine = developer_mode and _is_own_machine(parts.hostname or "")
     if parts.scheme != "https" and not (parts.scheme == "http" and own_machine):
         local = "; http only on localhost and loopback addresses, and only in developer mode"
-        raise InvalidUrl(f"the scheme must be https{local if parts.scheme == 'http' else ''}")
+        raise InvalidUrl(f"begin with https://{local if parts.scheme == 'http' else ''}")
     names = [name for name, _ in parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)]
     taken = [name for name in names if name in RESPONSE_PARAMETERS or name.startswith("error")]
     if taken:
@@ -124,10 +126,10 @@ def check_public_url(uri: str, *, anywhere: bool) -> None:
     parts = _split(uri)
     if anywhere:
         if parts.scheme not in {"http", "https"}:
-            raise InvalidUrl("the scheme must be https, or http in developer mode")
+            raise InvalidUrl("begin with https://, or in developer mode with http://")
         return
     if parts.scheme != "https":
-        raise InvalidUrl("the scheme must be https")
+        raise InvalidUrl("begin with https://")
     if parts.port not in {None, 443}:
         raise InvalidUrl("the port must be 443")
     host = parts.hostname or ""

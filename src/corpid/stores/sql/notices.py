@@ -30,6 +30,7 @@ from corpid.stores.sql.members import TOKENS
 from corpid.stores.sql.statements import Database, Row, insert
 from corpid.stores.sql.tables import (
     HAS_END,
+    NOTICE_ORDER,
     access_review_decisions,
     access_reviews,
     administrators,
@@ -160,7 +161,7 @@ class NoticeQueue:
             await self._database.run(self._queue, _NOTICES.encode(notice))
 
     async def due(self, *, now: float, limit: int) -> list[NoticeGroup]:
-        """Groups with a notice that is due, the longest waiting first."""
+        """Groups with a notice that is due, in the order of `NOTICE_ORDER`."""
         rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
         found = dict.fromkeys(tuple(row) for row in rows)
         return [NoticeGroup(user_id=user_id, kind=kind, entity_id=entity_id) for user_id, kind, entity_id in found]
@@ -392,7 +393,7 @@ def _select_due_groups() -> sa.Select[Any]:
     return (
         sa.select(_NOTICE.user_id, _NOTICE.kind, _NOTICE.entity_id)
         .where(*waiting)
-        .order_by(_NOTICE.due_at)
+        .order_by(sa.text(NOTICE_ORDER))
         .limit(LIMIT)
     )
 

@@ -18,7 +18,7 @@ from corpid.rules.authentication.records import Credentials, EmailChange, Factor
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.data_loss import ClientClock
 from corpid.rules.directory.access_review import AccessReview, ReviewDecision
-from corpid.rules.directory.notices import QueuedNotice
+from corpid.rules.directory.notices import HEAD_START_SECONDS, WAITED_FOR, QueuedNotice
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import (
     Administrator,
@@ -74,6 +74,9 @@ DUE: Final = "invited AND (invitation_sent_at = 0 OR invitation_sent_at < -2)"
 
 HAS_END: Final = f"end_date <> '{NO_END}'"
 """rows of roles that end by themselves"""
+
+NOTICE_ORDER: Final = f"(due_at - CASE WHEN kind IN {WAITED_FOR} THEN {HEAD_START_SECONDS} ELSE 0 END)"
+"""of notices that wait: those that somebody waits for have a head start"""
 
 BEGINNING_OF_NAME: Final = "substr(search_text, 1, 100)"
 """of an entity, folded: a name may fold to more than PostgreSQL keeps in an index"""
@@ -229,8 +232,8 @@ notices: Final = table(
     *record_columns(QueuedNotice),
     text("taken_by"),
     *map(integer, ("taken_until", "sent_at")),
-    sa.Index(None, "sent_at", "due_at"),
     sa.Index(None, "entity_id"),
+    sa.Index("ix_notices_order", "sent_at", sa.text(NOTICE_ORDER)),
 )
 """E-mails about the administration of entities. Those of one person, kind and entity are sent together."""
 

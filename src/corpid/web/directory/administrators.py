@@ -94,7 +94,7 @@ async def show_administrators(at: PortalContext) -> View:
     own = at.actor.level != "sub_administrator"
     appoint = at.link(_APPOINT, phrase("Appoint somebody"))
     asks = phrase("Owners and administrators appoint people. If somebody's level should change, ask one of them.")
-    columns = (phrase("Name"), phrase("Level"), phrase("What they may do"), phrase("Change"))
+    columns = (phrase("Name"), phrase("Level"), phrase("What they may do"), phrase("Actions"))
     return at.build_page(
         _HEADING,
         None if own else asks,

@@ -110,8 +110,6 @@ async def show_home(at: PortalContext) -> View:
         figures.append(("invite", phrase("Invite a person")))
     else:
         figures.append((access_list.ENDING, phrase("Access at your services that ends within 30 days")))
-    if sees_all and not found.ending:
-        figures.append((access_list.ENDING, phrase("Nobody's access ends within 30 days.")))
     return at.build_page(
         phrase("Home"),
         Paragraph(_STATUS[at.entity.status], look="warning") if at.entity.status in _STATUS else None,
@@ -120,6 +118,9 @@ async def show_home(at: PortalContext) -> View:
         Alerts(alerts=needs) if needs else nothing,
         Heading(phrase("At a glance")),
         _links(at, figures),
+        Paragraph(phrase("Nobody's access ends within 30 days."), look="hint")
+        if sees_all and not found.ending
+        else None,
         *(await _recent(at) if sees_all else ()),
         main_action=at.link("access/new", phrase("Give access")),
     )

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import date, datetime, timedelta
-from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
@@ -24,9 +21,7 @@ from corpid.web.directory.page_context import PortalContext, PortalPage
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import change_sentences as texts
 from corpid.web.pages.components import (
-    Cell,
     Column,
-    Details,
     Facts,
     Filters,
     Group,
@@ -38,6 +33,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.errors import refusal_of
+from corpid.web.pages.folding import PAGE, Actions, fold_actions, read_actions
 from corpid.web.pages.layout import Field, Link, pager_of, read_number
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import translator_of
@@ -49,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.operations.history import HistoryNames
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit_records import AuditEntry, AuditPart
     from corpid.web.pages.components import Value
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.translations import Translator
@@ -58,11 +54,6 @@ if TYPE_CHECKING:
 HISTORY: Final = "history"
 _EXPORT: Final = f"{HISTORY}/export"
 _CHANGE: Final = re.compile(rf"{HISTORY}/[1-9][0-9]{{0,17}}")
-_PAGE: Final = 50
-_FURTHER: Final = (500, 500)
-"""changes that are read for the rest of an action of many"""
-_UNFOLDED: Final = 100
-"""changes of one action that are listed"""
 _LAST: Final = 5
 """changes on the page of a record"""
 _MOST_EXPORTED: Final = 5000
@@ -80,9 +71,9 @@ async def show_history(at: PortalContext) -> View:
     wanted, errors = _read_filters(at)
     before = read_number(at.query.get("before", ""))
     try:
-        found = await _read_actions(at, wanted, before=before, most=_PAGE)
+        found = await _read_actions(at, wanted, before=before, most=PAGE)
     except AmbiguousName as error:
-        found, errors = _Actions(groups=[], before=0), (*errors, ("person", refusal_of(error)))
+        found, errors = Actions(groups=[], before=0), (*errors, ("person", refusal_of(error)))
     services = await list_records(at.registry, at.actor, SERVICES, limit=_MOST_SERVICES)
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
     here, searched_on = at.path(HISTORY), bool(found.before) and not found.groups
@@ -160,57 +151,17 @@ def _seconds(at: PortalContext, day: date) -> int:
     return max(1, int(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()))
 
 
-class _Actions(NamedTuple):
-    """Changes that were made together, the latest first."""
+async def _read_actions(at: PortalContext, wanted: flow.HistoryFilter, *, before: int, most: int) -> Actions:
+    async def read(before: int, limit: int) -> AuditPart:
+        return await flow.changes(at.registry, at.actor, wanted, before=before, limit=limit)
 
-    groups: list[list[AuditEntry]]
-    before: int
-    """the place after them; 0: there are no more"""
-    is_cut: bool = False
-    """whether more belong to the last one than are read"""
+    return await read_actions(read, before=before, most=most)
 
 
-async def _read_actions(at: PortalContext, wanted: flow.HistoryFilter, *, before: int, most: int) -> _Actions:
-    """Read changes together by batch, approved request or form."""
-    entries: list[AuditEntry] = []
-    groups: list[list[AuditEntry]] = []
-    for limit in (_PAGE, *_FURTHER):
-        found = await flow.changes(at.registry, at.actor, wanted, before=before, limit=limit)
-        entries, before = [*entries, *found.entries], found.before
-        groups = [list(some) for _, some in groupby(entries, _name_action)]
-        if not before or len(groups) > most or not entries or len(groups[-1]) == 1:
-            break
-    if len(groups) > most:
-        return _Actions(groups[:most], groups[most - 1][-1].number)
-    return _Actions(groups, before, is_cut=bool(before) and len(groups) > 0 and len(groups[-1]) > 1)
-
-
-def _name_action(entry: AuditEntry) -> str:
-    return entry.detail.get("batch") or entry.detail.get("approval") or entry.request_id or str(entry.number)
-
-
-async def _show_actions(at: PortalContext, found: _Actions) -> tuple[TimelineEntry, ...]:
+async def _show_actions(at: PortalContext, found: Actions) -> tuple[TimelineEntry, ...]:
     """Each action in a line, which unfolds to its changes."""
-    named = [each for some in found.groups for each in (*some[:_UNFOLDED], *some[-MOST_NAMED:])]
-    names = await flow.names(at.registry, at.actor, named)
-    lines = []
-    for some in found.groups:
-        line = _entry(at, some[-1], names)
-        if len(some) > 1:
-            is_cut = found.is_cut and some is found.groups[-1]
-            listed: list[Value] = [_link(at, each, names) for each in some[:_UNFOLDED]]
-            left = len(some) - len(listed)
-            if left or is_cut:
-                more = (
-                    phrase("And at least {count} more", count=left)
-                    if is_cut
-                    else phrase("And {count} more", count=left)
-                )
-                listed.append(more)
-            text = texts.describe_entries(some, names, is_cut=is_cut)
-            line = replace(line, text=Cell(values=(text,), notes=(Details(about="", facts=(), items=tuple(listed)),)))
-        lines.append(line)
-    return tuple(lines)
+    names = await flow.names(at.registry, at.actor, found.named)
+    return fold_actions(found, names, lambda entry: _entry(at, entry, names))
 
 
 async def list_recent(at: PortalContext, *, most: int) -> tuple[TimelineEntry, ...]:
@@ -239,8 +190,11 @@ def _link(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> Link:
 
 
 def _entry(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> TimelineEntry:
-    by = texts.name_author(entry.actor, entry, names, at.actor.entity_id)
-    return TimelineEntry(text=_link(at, entry, names), by=by, at=at.moment(entry.at))
+    author, approver = (
+        texts.name_author(who, entry, names, at.actor.entity_id) if who else ""
+        for who in (entry.actor, entry.detail.get("approved_by", ""))
+    )
+    return TimelineEntry(text=_link(at, entry, names), by=texts.name_both(author, approver), at=at.moment(entry.at))
 
 
 async def show_last_changes(
@@ -251,7 +205,7 @@ async def show_last_changes(
     None without any, or for a reader who may not see the history. `every` leads to more.
     """
     try:
-        found = await flow.changes(at.registry, at.actor, wanted, before=0, limit=_PAGE)
+        found = await flow.changes(at.registry, at.actor, wanted, before=0, limit=PAGE)
     except Forbidden:
         return None
     entries = [each for each in found.entries if concerns(each)][:_LAST]

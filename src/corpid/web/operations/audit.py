@@ -15,7 +15,7 @@ from corpid.flows import encrypted_values
 from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.operations import audit, history
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEntry, AuditQuery
+from corpid.rules.audit_records import AuditEntry, AuditPart, AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.directory.change_texts import RequestNames
 from corpid.rules.limits import DAY
@@ -37,6 +37,7 @@ from corpid.web.pages.components import (
     Timeline,
     TimelineEntry,
 )
+from corpid.web.pages.folding import fold_actions, read_actions
 from corpid.web.pages.layout import Field, FieldError, Link, pager_of, read_number
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther
@@ -143,40 +144,45 @@ async def entry_rows(
     names = await history.names_for_operator(at.registry, at.actor, entries)
     linked = _link_names(at, names)
     return tuple(
-        (
-            at.moment(each.at),
-            _name_author(each.actor, linked),
-            _about(each, linked),
-            Cell(
-                values=(
-                    Cell(
-                        values=(
-                            change_sentences.describe_entry(each, linked),
-                            *([Label(phrase("refused"), "warning")] if each.outcome == "refused" else ()),
-                        ),
-                        notes=tuple(filter(None, (each.detail.get("reason_given"),))),
-                    ),
-                    _details(at, each, names),
-                )
-            ),
-        )
+        (at.moment(each.at), _name_author(each.actor, linked), _about(each, linked), _tell(at, each, names, linked))
         for each in entries
     )
 
 
+def _tell(at: ConsoleContext, entry: AuditEntry, names: HistoryNames, linked: HistoryNames) -> Cell:
+    """The sentence of an entry, with its details."""
+    refused = [Label(phrase("refused"), "warning")] if entry.outcome == "refused" else []
+    reason = entry.detail.get("reason_given")
+    sentence = Cell(
+        values=(change_sentences.describe_entry(entry, linked), *refused), notes=(reason,) if reason else ()
+    )
+    return Cell(values=(sentence, _details(at, entry, names)))
+
+
 async def recent_entries(at: ConsoleContext, query: AuditQuery, kept: Mapping[str, str]) -> tuple[Part, ...]:
-    """The latest entries about one record.
+    """The latest entries about one record, each action in a line.
 
     A link leads to all of them: `kept` are the filters of the audit that mean the same. Those of an organisation or a
     client do not repeat whom they are about.
     """
-    part = await audit.read_part(at.registry, query, limit=_RECENT, actor=at.actor)
+
+    async def read(before: int, limit: int) -> AuditPart:
+        wanted = msgspec.structs.replace(query, before=before)
+        return await audit.read_part(at.registry, wanted, limit=limit, actor=at.actor)
+
+    found = await read_actions(read, before=0, most=_RECENT)
+    names = await history.names_for_operator(at.registry, at.actor, found.named)
+    linked, own = _link_names(at, names), bool(query.entity_id or query.client_id)
+
+    def line(entry: AuditEntry) -> TimelineEntry:
+        author, about = _name_author(entry.actor, linked), None if own else _about(entry, linked)
+        if approver := entry.detail.get("approved_by"):
+            author = change_sentences.name_both(author, _name_author(approver, linked))
+        by = Cell(values=(author, *([about] if about else [])))
+        return TimelineEntry(text=_tell(at, entry, names, linked), by=by, at=at.moment(entry.at))
+
+    entries = fold_actions(found, linked, line)
     every = at.link(AUDIT, phrase("Show all in the audit"), **kept)
-    own = bool(query.entity_id or query.client_id)
-    entries = tuple(
-        TimelineEntry(text=what, by=Cell(values=(who, *([about] if about and not own else []))), at=when)
-        for when, who, about, what in await entry_rows(at, part.entries)
-    )
     return Timeline(entries) if entries else phrase("Nothing is recorded."), every
 
 
@@ -207,7 +213,7 @@ def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
     )
 
 
-def _name_author(actor: str, names: HistoryNames) -> Value:
+def _name_author(actor: str, names: HistoryNames) -> str | Phrase:
     kind, _, key = actor.partition(":")
     if kind == "operator":
         return phrase("{name} (operator)", name=names.people[key]) if key in names.people else phrase("An operator")

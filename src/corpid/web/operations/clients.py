@@ -47,15 +47,17 @@ from corpid.web.operations.page_context import (
 )
 from corpid.web.pages import errors
 from corpid.web.pages.client_fields import (
+    CLIENT_ID,
     FIELDS,
     PREFIXES,
+    add_faults,
     choices_of,
+    complete,
     describe_keys,
     fields_of,
     is_same,
     list_keys,
     mistakes,
-    named_faults,
     new_values,
     opens_rare,
     read,
@@ -104,7 +106,7 @@ from corpid.web.sites import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
     from corpid.flows.directory.lists import ListPage, PageOptions
     from corpid.flows.oauth.client_keys import ClientKeyReport
@@ -618,21 +620,17 @@ def _read_members(at: ConsoleContext, before: Mapping[str, str]) -> dict[str, ob
 
 async def add_client(at: ConsoleContext) -> FormResult:
     """Register the client of the form. Raises InvalidForm, ConfirmationRequired, access.Forbidden."""
-    client_id = at.form.get("client_id", "").strip()
-    no_identifier = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
-    actor = _check_form(at, no_identifier)
-    members = {name: value or None for name, value in _read_members(at, dict.fromkeys(FIELDS, "")).items()}
-    members = {name: None if value == NOTHING else value for name, value in members.items()}
-    completed = read_pasted(at.form.get("jwks", "")).completed
-    try:
+    client_id = at.form.get(CLIENT_ID, "").strip()
+    read_in = {name: value or None for name, value in _read_members(at, dict.fromkeys(FIELDS, "")).items()}
+    members = {name: None if value == NOTHING else value for name, value in read_in.items()}
+
+    async def write(fields: dict[str, object], actor: DeploymentOperator, *, dry_run: bool) -> None:
+        key, rules = str(fields.pop(CLIENT_ID)), at.web.client_rules
         await flow.add_client(
-            at.registry, at.provider.passwords, client_id, members, actor=actor, rules=at.web.client_rules,
-            dry_run=completed,
-        )  # fmt: skip
-    except Refused as refused:
-        raise _name_faults(refused) from None
-    if completed:
-        raise ConfirmationRequired
+            at.registry, at.provider.passwords, key, fields, actor=actor, rules=rules, dry_run=dry_run
+        )
+
+    await _write(at, {CLIENT_ID: client_id, **members}, write)
     return FormResult("client-added", client_page_path(client_id, "connect-client"))
 
 
@@ -643,50 +641,51 @@ async def edit_client(at: ConsoleContext) -> FormResult:
     """
     found = await this_client(at)
     check_current(at, found, _CHANGED)
-    actor = _check_form(at, [])
     members = _read_members(at, values_of(found))
-    if all(value is None for value in members.values()):
-        raise InvalidInput(NOTHING_DIFFERENT)
-    completed = read_pasted(at.form.get("jwks", "")).completed
+    is_same_client = all(value is None for value in members.values())
+
+    async def write(fields: dict[str, object], actor: DeploymentOperator, *, dry_run: bool) -> None:
+        if is_same_client and not dry_run:
+            raise InvalidInput(NOTHING_DIFFERENT)
+        if any(value is not None for value in fields.values()):
+            await update_record(
+                at.registry, at.provider.passwords, "client", {CLIENT_ID: found.client_id}, fields,
+                actor=actor, rules=at.web.client_rules, was=found, dry_run=dry_run,
+            )  # fmt: skip
+
     try:
-        await update_record(
-            at.registry, at.provider.passwords, "client", {"client_id": found.client_id}, members,
-            actor=actor, rules=at.web.client_rules, was=found, dry_run=completed,
-        )  # fmt: skip
+        await _write(at, members, write)
     except Conflict:
         raise EditConflict(_CHANGED) from None
-    except Refused as refused:
-        raise _name_faults(refused) from None
-    if completed:
-        raise ConfirmationRequired
     return FormResult("client-changed", client_page_path(found.client_id))
 
 
-def _check_form(at: ConsoleContext, errors: list[FieldError]) -> DeploymentOperator:
-    """The operator with the reason, if the form can be read.
+async def _write(at: ConsoleContext, members: Mapping[str, object], write: Callable[..., Awaitable[None]]) -> None:
+    """Write members, unless something is wrong, or a check was asked for.
 
-    `errors` are those found before.
+    `write` takes the members and the operator. Raises InvalidForm with every error, ConfirmationRequired, and what
+    `write` raises.
     """
-    typed = {name: at.form.get(name, "").strip() for name in FIELDS}
-    errors = [*errors, *mistakes(typed, developer_mode=at.web.client_rules.developer_mode)]
-    if at.form.get("decision") == _CHECK:
-        raise InvalidForm(*errors)
+    wrong = mistakes({name: at.form.get(name, "").strip() for name in members})
+    completed, checks = read_pasted(at.form.get("jwks", "")).completed, at.form.get("decision") == _CHECK
+    actor = at.actor
+    reason: list[FieldError] = []
+    if not checks:
+        try:
+            actor = at.actor_with_reason()
+        except InvalidInput as rejected:
+            reason.append((REASON, rejected.sentence))
     try:
-        actor = at.actor_with_reason()
-    except InvalidInput as rejected:
-        raise InvalidForm(*errors, (REASON, rejected.sentence)) from None
-    if errors:
-        raise InvalidForm(*errors)
-    return actor
-
-
-def _name_faults(refused: Refused) -> InvalidForm:
-    """The faults, each at its field.
-
-    The sentences are the registration's own.
-    """
-    faults = refused.faults if isinstance(refused, InvalidMembers) else (errors.reason_of(refused),)
-    return InvalidForm(*named_faults(faults))
+        await write(complete(members, wrong), actor, dry_run=checks or completed or bool(wrong or reason))
+    except Refused as refused:
+        # The sentences are the registration's own.
+        wrong = add_faults(
+            wrong, refused.faults if isinstance(refused, InvalidMembers) else (errors.reason_of(refused),)
+        )
+    if checks or wrong or reason:
+        raise InvalidForm(*wrong, *reason)
+    if completed:
+        raise ConfirmationRequired
 
 
 def _one(page: str) -> re.Pattern[str]:

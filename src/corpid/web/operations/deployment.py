@@ -34,6 +34,7 @@ from corpid.web.pages.components import (
     English,
     Facts,
     Group,
+    Heading,
     Label,
     Paragraph,
     Tile,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.overview import EngineStates, Overview, ProcessSummary, Week
     from corpid.rules.diagnostics import Finding
-    from corpid.web.pages.components import Table, Tone, Value
+    from corpid.web.pages.components import Part, Table, Tone, Value
     from corpid.web.pages.views import View
 
 MAINTENANCE: Final = "maintenance"
@@ -79,11 +80,20 @@ async def show_overview(at: ConsoleContext) -> View:
         phrase("Overview"),
         Alerts(alerts=tuple(alerts)) if alerts else Paragraph(phrase("Nothing needs attention."), look="hint"),
         Tiles(tiles=(*_week_tiles(found.this_week, found.last_week), _key_tile(at, found), _failing_tile(at, found))),
-        traffic_chart(at, found.traffic, ""),
-        Group(parts=(_clients_table(at, found), reasons_table(found.traffic, most=_MOST)), look="beside"),
+        *_list_traffic(at, found),
         _servers_table(at, found.processes),
         _engine_facts(found.engines),
     )
+
+
+def _list_traffic(at: ConsoleContext, found: Overview) -> tuple[Part, ...]:
+    """The chart and its tables, or one sentence if all are empty."""
+    chart = traffic_chart(at, found.traffic, "")
+    if not any(each.sign_ins or each.refusals for each in found.traffic.points):
+        nothing = phrase("Nobody signed in, and no request was refused.")
+        return Heading(chart.title), chart.ranges, Paragraph(nothing, look="empty")
+    tables = _clients_table(at, found), reasons_table(found.traffic, most=_MOST)
+    return chart, Group(parts=tables, look="beside")
 
 
 def _list_alerts(at: ConsoleContext, found: Overview) -> Iterator[Alert]:
@@ -202,7 +212,6 @@ def _clients_table(at: ConsoleContext, found: Overview) -> Table:
         phrase("By client, the most refused first"),
         (phrase("Client"), phrase("Sign-ins"), phrase("Refusals")),
         rows,
-        empty=phrase("Nothing was counted."),
     )
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
 
-from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.flows.operations import lookup as flow
-from corpid.jose.encoding import MalformedToken
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.names import canonical
+from corpid.rules.directory.words import find_reasons, words_of_search
 from corpid.rules.limits import MINUTE
 from corpid.rules.references import LOG_FIELD, REFERENCE, find_reference
 from corpid.texts import phrase
@@ -19,16 +17,17 @@ from corpid.web.operations.clients import CLIENT, client_path, describe_reason
 from corpid.web.operations.page_context import (
     SEARCH,
     SEARCH_CHARACTERS,
+    SEARCHED,
     ConsoleContext,
     ConsolePage,
 )
 from corpid.web.operations.people import state_of
-from corpid.web.pages.components import Code, Facts, Heading, Paragraph, Table, enabled_label, table
-from corpid.web.pages.layout import Link
+from corpid.web.pages.components import Cell, Code, Facts, Heading, Paragraph, Table, enabled_label, table
+from corpid.web.pages.layout import Link, count_found
 from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.flows.operations.lookup import ReferenceRecords, SearchGroup
     from corpid.rules.directory.records import Entity, Service, User
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
-_TEXT: Final = "q"
-"""the parameter that has what is searched, encrypted: it may be an identity number (D82)"""
-_KIND: Final = "console search"
 _PASTED_CHARACTERS: Final = 4000
 """of a text in which a reference is looked for, such as a line of the log"""
 _EACH: Final = 5
@@ -133,25 +129,12 @@ async def submit_search(at: ConsoleContext) -> FormResult:
     text = typed[:SEARCH_CHARACTERS]
     if not text:
         return FormResult("", SEARCH)
-    sealed = encrypt_value(at.context, text.encode(errors="replace"), _KIND, bound_to=(at.actor.user_id,))
-    return FormResult("", f"{SEARCH}?{urlencode({_TEXT: sealed})}")
-
-
-def _searched(at: ConsoleContext) -> str:
-    """The text in the address.
-
-    Empty if it is not of this person.
-    """
-    try:
-        opened = decrypt_value(at.context, at.query.get(_TEXT, ""), _KIND, bound_to=(at.actor.user_id,))
-    except MalformedToken:
-        return ""
-    return opened.decode()
+    return FormResult("", at.search_page(text))
 
 
 async def show_search(at: ConsoleContext) -> View:
     """The page of a search. Raises access.Forbidden."""
-    text = _searched(at)
+    text = at.searched
     found = await flow.search(at.registry, text, actor=at.actor, limit=_EACH)
     parts: list[Part] = [part for each in found.groups for part in _group(at, each, text)]
     if found.keys:
@@ -193,38 +176,40 @@ async def show_search(at: ConsoleContext) -> View:
 
 def _group(at: ConsoleContext, group: SearchGroup, text: str) -> list[Part]:
     path, kind, headings, row = _KINDS[group.listed.kind]
-    count = group.total.count
-    caption = phrase("{kind}: {count}", kind=kind, count=count)
-    if group.total.exact and count <= len(group.found):
-        return [table(caption, headings, (row(at, each) for each in group.found))]
-    if not group.total.exact:
-        caption = phrase("{kind}: more than {count}", kind=kind, count=count)
-    link = at.link(path, phrase("Show all"), str(kind), search=text)
-    return [table(caption, headings, (row(at, each) for each in group.found)), link]
+    asked = words_of_search(text)
+    found = table(count_found(kind, group.total), headings, (row(at, each, asked) for each in group.found))
+    whole = group.total.exact and group.total.count <= len(group.found)
+    return [found] if whole else [found, at.link(path, phrase("Show all"), str(kind), search=text)]
 
 
-def _entity(at: ConsoleContext, each: Entity) -> tuple[Value, ...]:
-    return at.record_link("entities", each.entity_id, each.name), each.entity_id, enabled_label(each.enabled)
+def _entity(at: ConsoleContext, each: Entity, asked: Sequence[str]) -> tuple[Value, ...]:
+    why = find_reasons(asked, f"{each.name} {each.entity_id}", (each.registration_number,))
+    link = at.record_link("entities", each.entity_id, each.name)
+    return Cell(values=(link,), notes=why), each.entity_id, enabled_label(each.enabled)
 
 
-def _person(at: ConsoleContext, each: User) -> tuple[Value, ...]:
-    return at.record_link("people", each.user_id, canonical(each.user_name)), each.name, state_of(each)
+def _person(at: ConsoleContext, each: User, asked: Sequence[str]) -> tuple[Value, ...]:
+    why = find_reasons(asked, f"{each.name} {each.user_name}", (each.email,))
+    link = at.record_link("people", each.user_id, each.name or canonical(each.user_name))
+    return Cell(values=(link,), notes=why), canonical(each.user_name), state_of(each)
 
 
-def _service(at: ConsoleContext, each: Service) -> tuple[Value, ...]:
+def _service(at: ConsoleContext, each: Service, _: Sequence[str]) -> tuple[Value, ...]:
     return at.record_link("services", each.service_id, each.name), each.service_id
 
 
-def _client(at: ConsoleContext, each: Client) -> tuple[Value, ...]:
+def _client(at: ConsoleContext, each: Client, _: Sequence[str]) -> tuple[Value, ...]:
     return at.record_link(CLIENT, each.client_id, each.client_id), each.name, enabled_label(each.enabled)
 
 
 _NAME, _IDENTIFIER, _STATE = phrase("Name"), phrase("Identifier"), phrase("State")
 _KINDS: Final[
-    Mapping[str, tuple[str, Phrase, tuple[Phrase, ...], Callable[[ConsoleContext, Any], tuple[Value, ...]]]]
+    Mapping[
+        str, tuple[str, Phrase, tuple[Phrase, ...], Callable[[ConsoleContext, Any, Sequence[str]], tuple[Value, ...]]]
+    ]
 ] = {
     "entity": ("entities", phrase("Organisations"), (_NAME, _IDENTIFIER, _STATE), _entity),
-    "user": ("people", phrase("People"), (phrase("User name"), _NAME, _STATE), _person),
+    "user": ("people", phrase("People"), (_NAME, phrase("User name"), _STATE), _person),
     "service": ("services", phrase("Services"), (_NAME, _IDENTIFIER), _service),
     "client": ("clients", phrase("Clients"), (_IDENTIFIER, _NAME, _STATE), _client),
 }
@@ -236,5 +221,5 @@ SECTION: Final = Section[ConsoleContext](
     name=SEARCH,
     pages={SEARCH: ConsolePage(view=show_search, submit=submit_search)},
     fields=frozenset({SEARCH}),
-    filters=frozenset({_TEXT}),
+    filters=frozenset({SEARCHED}),
 )

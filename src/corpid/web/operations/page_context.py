@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
 
@@ -13,7 +13,9 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.lists import ListPage
 from corpid.flows.directory.single_records import update_record
 from corpid.flows.directory.write import Refused
+from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.flows.operations.console import ConsoleRequest, is_allowed
+from corpid.jose.encoding import MalformedToken
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Conflict
@@ -46,6 +48,25 @@ class ConsoleContext(PageContext[ConsoleRequest]):
     def reason_hint(self) -> Phrase:
         return KEPT_BY_AUDIT
 
+    @property
+    def searched(self) -> str:
+        """The text of a search, which is encrypted in the address (D82).
+
+        Empty elsewhere, and if it is not of this person.
+        """
+        try:
+            sealed = self.query.get(SEARCHED, "") if self.page == SEARCH else ""
+            return decrypt_value(self.context, sealed, _SEARCHED_KIND, bound_to=(self.actor.user_id,)).decode()
+        except MalformedToken:
+            return ""
+
+    def search_page(self, text: str) -> str:
+        """The page on which a text is searched."""
+        sealed = encrypt_value(
+            self.context, text.encode(errors="replace"), _SEARCHED_KIND, bound_to=(self.actor.user_id,)
+        )
+        return f"{SEARCH}?{urlencode({SEARCHED: sealed})}"
+
     def section_link(self, section: str) -> Link:
         return self.link(section, SECTIONS[section])
 
@@ -63,6 +84,8 @@ class ConsoleContext(PageContext[ConsoleRequest]):
                 title=phrase("Console of {name}", name=self.provider.policy.name),
                 person=visit.user.name,
                 search=self.link(SEARCH, phrase("Search by name, identifier or reference")),
+                searched=self.searched,
+                posted=True,
                 links=tuple(
                     NavigationLink(url=self.path(path), text=name, current=path == self.section)
                     for path, name in SECTIONS.items()
@@ -115,6 +138,9 @@ SECTIONS: Final[Mapping[str, Phrase]] = {
 """the sections of the console by path"""
 SEARCH: Final = "search"
 """the page that searches everything"""
+SEARCHED: Final = "q"
+"""the parameter that has what is searched, encrypted: it may be an identity number (D82)"""
+_SEARCHED_KIND: Final = "console search"
 REASON: Final = "reason"
 """the field"""
 SEARCH_CHARACTERS: Final = 100
@@ -122,7 +148,7 @@ SEARCH_CHARACTERS: Final = 100
 AT_ONCE: Final = 50
 """rows of a list on one page"""
 ONLY_FIRST: Final = phrase("Only the first ones are shown.")
-KEPT_BY_AUDIT: Final = phrase("It is kept in the audit with your name.")
+KEPT_BY_AUDIT: Final = phrase("Required. It is kept in the audit with your name.")
 """the hint of a reason"""
 
 

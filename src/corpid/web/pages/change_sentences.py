@@ -421,6 +421,11 @@ def name_author(actor: str, entry: AuditEntry, names: HistoryNames, own: str) ->
     return name_actor(actor, names.people)
 
 
+def name_both(author: str | Phrase, approver: str | Phrase) -> str | Phrase:
+    """The author of a change, with who approved it, if somebody did."""
+    return phrase("{name}, approved by {approver}", name=author, approver=approver) if approver else author
+
+
 def list_notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase, ...]:
     """Sentences on the approval of a change."""
     found = []

@@ -14,19 +14,20 @@ import msgspec
 from corpid.flows.oauth.client_keys import report_keys
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.characters import typed_number
+from corpid.rules.directory.parties import consent_items
 from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.generations import GENERATIONS, SCOPES
-from corpid.rules.oauth.pasted_keys import PastedKeys, read_pasted
+from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.rules.oauth.records import CLIENT_MEMBERS, FIRST_ISSUER
-from corpid.rules.oauth.urls import shorten_url
 from corpid.texts import capitalise, phrase
 from corpid.web.pages.components import Cell, Code, English, Facts
 from corpid.web.pages.layout import Component, Field, ViewPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from corpid.flows.oauth.client_keys import ClientKeyReport
+    from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.records import Service
     from corpid.rules.fields import Field as Declared
     from corpid.rules.oauth.client_registration import RegistrationRules
@@ -82,6 +83,17 @@ FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEM
 _FLAGS: Final = ("false", "true")
 _DIGITS: Final = 18
 """of a number; Python reads at most 4,300"""
+CLIENT_ID: Final = "client_id"
+_KEYS: Final = frozenset({"jwks", "jwks_uri"})
+INSTEAD: Final[Mapping[str, Json]] = {
+    CLIENT_ID: "unnamed",
+    "name": "Unnamed",
+    "redirect_uris": ["https://client.invalid/callback"],
+}
+"""what stands for a missing member while the others are checked"""
+_ORDER: Final = {
+    name: place for place, name in enumerate((CLIENT_ID, *(each for group in GROUPS for each in group.members)))
+}
 _NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
 _CHOSEN: Final = ("scopes", "services", "generations", "issuers")
 """lists whose values the program knows: a checkbox `member:value` each"""
@@ -111,7 +123,7 @@ def choices_of(rules: RegistrationRules, services: Iterable[Service], issuers: s
     """
     default = [rules.issuers[each].pushed for each in issuers.split() or [FIRST_ISSUER] if each in rules.issuers]
     return {
-        "scopes": tuple((each, Code(each)) for each in SCOPES),
+        "scopes": tuple((each, Cell(values=(Code(each),), notes=consent_items((each,)))) for each in SCOPES),
         "services": tuple(
             (each.service_id, Cell(values=(each.name,), notes=(Code(each.service_id),))) for each in services
         ),
@@ -259,32 +271,43 @@ def read_form(form: Mapping[str, str]) -> dict[str, str]:
     return {**others, **read_in, "jwks": read_pasted(form.get("jwks", "")).jwks}
 
 
-def mistakes(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldError]:
-    """The errors that need words for people (D27, D38)."""
+def mistakes(typed: Mapping[str, str]) -> list[FieldError]:
+    """The errors that need words for people: what is missing, and keys (D27, D66)."""
     errors: list[FieldError] = []
+    if not typed.get(CLIENT_ID, CLIENT_ID):
+        errors.append((CLIENT_ID, phrase("Enter the identifier of the client.")))
     if not typed["name"]:
         errors.append(("name", phrase("Enter the name that people see.")))
-    uris = typed["redirect_uris"].split()
-    if not uris:
+    if not typed["redirect_uris"]:
         errors.append(("redirect_uris", phrase("Enter at least one redirect URI.")))
-    for name, url in [("redirect_uris", uri) for uri in uris] + [("jwks_uri", typed["jwks_uri"])]:
-        if url.startswith("http://") and not developer_mode:
-            errors.append((name, phrase("{url} begins with http://. Use https://.", url=shorten_url(url))))
-        elif "#" in url:
-            text = phrase("{url} has a fragment. Remove the # and everything after it.", url=shorten_url(url))
-            errors.append((name, text))
     if typed["jwks"] and typed["jwks_uri"]:
         errors.append(("jwks_uri", phrase("Fill in the address of the key set or the key set itself, not both.")))
     elif not typed["jwks"] and not typed["jwks_uri"]:
         errors.append(("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")))
-    return [*errors, *_key_mistakes(read_pasted(typed["jwks"]))]
-
-
-def _key_mistakes(pasted: PastedKeys) -> Iterator[FieldError]:
-    """The mistakes in pasted keys."""
+    pasted = read_pasted(typed["jwks"])
     if pasted.private:
-        yield "jwks", PRIVATE_KEY
-    yield from named_faults([f"jwks: {pasted.fault}"] if pasted.fault else [])
+        errors.append(("jwks", PRIVATE_KEY))
+    return [*errors, *named_faults([f"jwks: {pasted.fault}"] if pasted.fault else [])]
+
+
+def complete(members: Mapping[str, object], errors: Iterable[FieldError]) -> dict[str, object]:
+    """The members without mistakes, so that a check finds every other one."""
+    wrong = _wrong(errors)
+    return {name: INSTEAD.get(name) if name in wrong else value for name, value in members.items()}
+
+
+def add_faults(errors: Iterable[FieldError], faults: Iterable[str]) -> list[FieldError]:
+    """The errors, and faults of other fields, in the form's order."""
+    found = list(errors)
+    wrong = _wrong(found)
+    found += (each for each in named_faults(faults) if each[0] not in wrong)
+    return sorted(found, key=lambda each: _ORDER.get(each[0], -1))
+
+
+def _wrong(errors: Iterable[FieldError]) -> set[str]:
+    """The fields with errors; both sources of keys, if one has any."""
+    wrong = {name for name, _ in errors if name}
+    return wrong if wrong.isdisjoint(_KEYS) else wrong | _KEYS
 
 
 def named_faults(faults: Iterable[str]) -> list[FieldError]:
@@ -295,7 +318,7 @@ def named_faults(faults: Iterable[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     for fault in faults:
         name, colon, text = fault.partition(": ")
-        is_member = bool(colon) and name in FIELDS
+        is_member = bool(colon) and (name in FIELDS or name == CLIENT_ID)
         said = _capitalised(text if is_member else fault)
         errors.append((name if is_member else "", phrase("{sentence}.", sentence=said)))
     return errors

@@ -135,8 +135,10 @@ class Navigation(ViewPart, frozen=True, kw_only=True):
     """leads to the same pages of another"""
     search: Link | None = None
     """the target and the label of a field that searches everything"""
-    searched: str | None = None
-    """what was searched, which may stand in the address; None: it may not"""
+    searched: str = ""
+    """what was searched"""
+    posted: bool = False
+    """whether it may stand in no address"""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -310,6 +312,15 @@ def _total(total: ListTotal) -> Phrase:
     if not total.exact:
         return phrase("More than {count} in this list", count=total.count)
     return counted(total.count, "{count} in this list", "{count} in this list")
+
+
+def count_found(kind: Phrase, total: ListTotal | None) -> Phrase:
+    """The kind of some records that were found, with their number."""
+    if total is None:
+        return kind
+    if not total.exact:
+        return phrase("{kind}: more than {count}", kind=kind, count=total.count)
+    return phrase("{kind}: {count}", kind=kind, count=total.count)
 
 
 def _rows(first: int, last: int, total: ListTotal) -> Phrase:

@@ -145,10 +145,10 @@ def test_an_rsa_key_encrypts() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("hello", "not JSON"),
-        ('"hello"', "not JSON"),
-        ("[" * 20000, "not JSON"),
-        ('{"keys":[],"keys":[]}', "not JSON"),
+        ("hello", "neither a PEM public key nor a JSON key set"),
+        ('"hello"', "neither a PEM public key nor a JSON key set"),
+        ("[" * 20000, "neither a PEM public key nor a JSON key set"),
+        ('{"keys":[],"keys":[]}', "neither a PEM public key nor a JSON key set"),
         ('{"hello": 1}', "no array named keys"),
         ("-----BEGIN PUBLIC KEY-----\nMFk", "no complete block"),
         ("-----BEGIN PUBLIC KEY-----\nMFk=\n-----END PUBLIC KEY-----", "block 1 (PUBLIC KEY) is no public key"),
