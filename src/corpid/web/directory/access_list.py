@@ -33,6 +33,7 @@ from corpid.web.pages.components import (
     Paragraph,
     Selection,
     Table,
+    is_chosen,
     last_day,
     table,
 )
@@ -179,6 +180,7 @@ async def show_access(at: PortalContext) -> View:
                 action=at.path(_END),
                 buttons=(("end", _TAKE_AWAY),),
                 everything=phrase("Select all {count} in this list", count=total) if everything else None,
+                all_chosen="all" in at.form,
                 total=total,
                 note=phrase("To select all, narrow the list to at most {count} roles.", count=_MOST_ENDED)
                 if total > _MOST_ENDED
@@ -207,7 +209,7 @@ def _choice(at: PortalContext, role: EntityRole) -> Choice:
     named = phrase("{service}: {role}", service=role.service.name, role=role.row.role) if role.row.role else None
     what: Phrase | str = named or role.service.name
     name = phrase("Select {name}, {what}", name=role.member.name, what=what)
-    return Choice(value=role.id, name=name, chosen=f"{SELECT}{role.id}" in at.form)
+    return Choice(value=role.id, name=name, chosen=is_chosen(at.form, role.id))
 
 
 def _row(at: PortalContext, role: EntityRole, removed: RequestedRemovals) -> tuple[Value, ...]:
@@ -288,8 +290,8 @@ def _digest(roles: Sequence[EntityRole]) -> str:
 
 
 async def show_refused(at: PortalContext) -> View:
-    """The list, with why nothing ends. Raises SeeOther if nothing was tried."""
-    if not at.errors:
+    """The list, with the roles that are selected. Raises SeeOther if nothing was tried."""
+    if not at.form:
         raise SeeOther(ACCESS)
     return await show_access(replace(at, query=_filters(at.form)))
 
