@@ -475,14 +475,14 @@ async def test_a_sub_administrator_sees_no_third_parties(made: World) -> None:
 
 
 async def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in(made: World) -> None:
-    """D54: a change needs a sign-in at most 15 minutes old."""
+    """D54: a change needs a sign-in at most 15 minutes old; it goes on at the page that was asked for."""
     await three(made)
     browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
     made.clock.pass_(1000)
     await browser.fill_and_submit(role="Checker", start="2026-05-01", end="2027-01-01")
     assert browser.page.heading == "Confirm it is you, Alice Tan"
     await made.factors(browser, made.people["alice"])
-    assert browser.page.heading == "What may Banyan Trading (200000002A) do?"
+    assert browser.page.heading == "Check the offer"
     form = browser.page.form_with("start", "end")
     assert form is not None
     assert dict(form.fields(None)).items() >= {"role": "Checker", "start": "2026-05-01", "end": "2027-01-01"}.items()

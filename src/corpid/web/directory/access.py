@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.rules.directory.lists import ListTotal
     from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment
@@ -141,7 +142,7 @@ async def show_new(at: PortalContext) -> View:
     """The form that gives access, and its check once it is complete."""
     given = {**at.query, **at.form}
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    fitting = await _find_people(at, given)
+    fitting, total = await _find_people(at, given)
     person = fitting[0] if len(fitting) == 1 else None
     page = at.build_page(
         _GIVE,
@@ -165,6 +166,8 @@ async def show_new(at: PortalContext) -> View:
         none = phrase("Nobody found. Check the spelling, or invite the person first.")
         who = none if given.get(FIND, "").strip() else phrase("Enter who gets access.")
         errors = ((FIND, who), *errors)
+    if len(fitting) > 1:
+        errors = ((PERSON_CHOSEN, _several(len(fitting), total)), *(errors or ()))
     if person is None or errors is None or errors:
         return await _ask(at, page, given, services, fitting, form, errors or ())
     return await _check(at, page, person, form)
@@ -180,18 +183,32 @@ def _refuse(why: Phrase) -> tuple[Part, ...]:
     return (Paragraph(why, look="empty"),)
 
 
-async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Member, ...]:
-    """The people who were chosen, or whom the words fit."""
-    if given.get("person"):
-        return (await this_member(at, given["person"]),)
+async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[tuple[Member, ...], ListTotal | None]:
+    """The person who was chosen, or the first whom the words fit.
+
+    And how many the words fit.
+    """
+    if given.get(PERSON_CHOSEN):
+        return (await this_member(at, given[PERSON_CHOSEN]),), None
     find = given.get(FIND, "").strip()
     if not find:
-        return ()
+        return (), None
     words = " ".join(find.replace("(", " ").replace(")", " ").split())  # of an offered name
     page = await members.list_members(at.registry, MemberFilter(search=words), actor=at.actor, after="", limit=_FITTING)
     found = tuple(each.member for each in page.found)
     exact = tuple(each for each in found if find.casefold() in {each.label.casefold(), each.identity.casefold()})
-    return exact if len(exact) == 1 else found
+    return (exact if len(exact) == 1 else found), page.total
+
+
+def _several(shown: int, total: ListTotal | None) -> Phrase:
+    if total is None or total.count <= shown:
+        return phrase("{count} people match. Choose one, or enter more of the name.", count=shown)
+    numbers = {"count": total.count, "shown": shown}
+    if not total.exact:
+        return phrase(
+            "More than {count} people match. Choose one of the first {shown}, or enter more of the name.", **numbers
+        )
+    return phrase("{count} people match. Choose one of the first {shown}, or enter more of the name.", **numbers)
 
 
 async def _ask(
@@ -199,7 +216,7 @@ async def _ask(
     page: Page,
     given: Mapping[str, str],
     services: Sequence[Service],
-    fitting: Sequence[Member],
+    fitting: tuple[Member, ...],
     form: RoleForm,
     errors: tuple[FieldError, ...],
     links: tuple[Link, ...] = (),
@@ -210,19 +227,16 @@ async def _ask(
     who: tuple[Part, ...] = ()
     another = at.path(NEW)
     asked, find = phrase("Who gets access?"), given.get(FIND, "").strip()
-    if person is None and fitting:
+    if person is None:
+        offered = fitting
+        if not find:
+            first = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
+            offered = tuple(each.member for each in first.found)
+        hint, names = phrase("Name, user name or e-mail address"), tuple(each.label for each in offered)
+        who = (Field(name=FIND, label=asked, hint=hint, kind="find", value=find, offered=names),)
+    if len(fitting) > 1:
         options = tuple((each.membership.membership_id, each.name, each.email) for each in fitting)
-        hint = phrase("Several people match.")
-        narrower = phrase("If nobody here is the person, enter more of their name or address.")
-        who = (
-            Radios(name="person", legend=asked, hint=hint, options=options),
-            Field(name=FIND, label=phrase("Name, user name or e-mail address"), hint=narrower, value=find),
-        )
-    elif person is None:
-        everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
-        hint = phrase("Name, user name or e-mail address")
-        names = tuple(each.member.label for each in everybody.found)
-        who = (Field(name=FIND, label=asked, hint=hint, value=find, offered=names),)
+        who += (Radios(name=PERSON_CHOSEN, legend=phrase("People who match"), options=options),)
     further = [at.link(IMPORT, phrase("Give access to several people at once"))]
     if person is not None:
         copying = phrase("Copy a colleague's access instead")

@@ -290,7 +290,7 @@ def _digest(roles: Sequence[EntityRole]) -> str:
 
 
 async def show_refused(at: PortalContext) -> View:
-    """The list, with the roles that are selected. Raises SeeOther if nothing was tried."""
+    """The list, with what is selected. Raises SeeOther if nothing was tried."""
     if not at.form:
         raise SeeOther(ACCESS)
     return await show_access(replace(at, query=_filters(at.form)))
