@@ -11,6 +11,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.lists import read_all
+from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import RoleFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.approvals import kind_needs_approval
@@ -70,6 +71,7 @@ _ENDS: Final[Mapping[str, Phrase]] = {
     "dated": phrase("On a day"),
     "over": phrase("Already ended"),
 }
+_IN_USE: Final = phrase("Roles in use")
 _TAKE_AWAY: Final = phrase("Remove access")
 REMOVAL_REQUESTED: Final = Label(phrase("Removal requested"), "warning")
 _CHOOSE: Final = phrase("Choose the access in the list first.")
@@ -131,6 +133,7 @@ async def show_access(at: PortalContext) -> View:
     narrowed = {name: value for name, value in kept.items() if name != SORT}
     total = found.total.count if found.total and found.total.exact else 0
     everything = 1 < total <= _MOST_ENDED
+    own = at.actor.level == "sub_administrator"
     sort = f"{'-' if wanted.descending else ''}{wanted.order}"
 
     def column(heading: Phrase, order: RoleOrder) -> Column:
@@ -140,7 +143,7 @@ async def show_access(at: PortalContext) -> View:
 
     return at.build_page(
         phrase("Access"),
-        Actions((at.link(_ROLES, phrase("Who may do what")),)),
+        Actions((at.link(_ROLES, _IN_USE), *([] if own else [at.link(REVIEW_PAGE, phrase("Access review"))]))),
         Table(
             caption=phrase("What people may do for your organisation"),
             filters=Filters(
@@ -228,7 +231,7 @@ def _row(at: PortalContext, role: EntityRole, removed: RequestedRemovals) -> tup
     )
 
 
-# --- who may do what
+# --- roles in use
 
 
 async def show_roles(at: PortalContext) -> View:
@@ -245,7 +248,7 @@ async def show_roles(at: PortalContext) -> View:
             what = f"{service.name} {role}".strip()
             rows.append((service.name, role or None, Link(url=address, text=str(count), about=what) if count else 0))
     return at.build_page(
-        phrase("Who may do what"),
+        _IN_USE,
         None
         if whole
         else Paragraph(phrase("There is too much to count. These are the numbers of a part."), look="hint"),
