@@ -187,7 +187,7 @@ async def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it(made:
     assert "Make the offer" not in browser.page.text
     await browser.fill_and_submit()
     assert "Your request has been sent." in browser.page.text
-    assert browser.page.heading == "Authorise Banyan Trading (200000002A): Maker at Permits"
+    assert browser.page.heading == "Authorise Banyan Trading (200000002A)"
     assert "Offer: Banyan Trading (200000002A) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     assert await held(made) is None
     where = {"entity_id": ACME, "state": "pending"}
@@ -525,8 +525,7 @@ async def test_the_third_partys_approver_carries_out_an_acceptance_by_a_client(m
     request = await write_changes(made.provider.registry, client, [Change(waiting, GRANT)], asking=asking)
     assert request is not None
     browser = await in_portal(made, f"requests/{request.request_id}", who="dora")
-    await follow(browser, "Approve or decline")
-    await browser.fill_and_submit(button="approve", reason="Agreed by both")
+    await browser.fill_and_submit("reason", button="approve", reason="Agreed by both")
     assert await held(made) == GRANT
 
 

@@ -74,15 +74,16 @@ async def rename(made: World, membership: Membership, name: str, *, email: str |
 
 
 @pytest.mark.parametrize("door", ["page", "provisioning"])
+@pytest.mark.parametrize("at", ["requests/", "requests/decide/"])
 async def test_a_name_that_changes_while_a_request_waits_is_shown_and_asks_for_a_fresh_look(
-    made: World, door: str
+    made: World, door: str, at: str
 ) -> None:
     """D68: the account's user name stays, whatever the entity calls them."""
     await acme(made)
     await made.person("siti", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Siti Contoh")
     role = replace(ROLE, user_id="id-siti")
     found = await requested(made, Change(None, role))
-    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    browser = await in_portal(made, f"{at}{found.request_id}")
     before = form_of(browser, "reason")
     if door == "page":
         await rename(made, await member(made, "id-siti"), "Cora Chan")

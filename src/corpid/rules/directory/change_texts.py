@@ -152,13 +152,16 @@ def _without_person(record: KeyedRecord | None) -> object:
     return record
 
 
-def title_changes(changes: Sequence[Change], names: RequestNames) -> Phrase:
-    """The title of a request: its main changes, and how many more. Source: D55"""
+def title_changes(changes: Sequence[Change], names: RequestNames, *, brief: bool = False) -> Phrase:
+    """The title of a request: its main changes, and how many more.
+
+    A brief one says what is done with whom. Source: D55
+    """
     main, rest = _find_main(changes)
-    return _count_rest(rest, title_group(main, names))
+    return _count_rest(rest, title_group(main, names, brief=brief))
 
 
-def title_group(group: ChangeGroup, names: RequestNames) -> Phrase:
+def title_group(group: ChangeGroup, names: RequestNames, *, brief: bool = False) -> Phrase:
     """The title of a group, which begins with a verb. Source: D55"""
     record = group.changes[0].record
     who: str | Phrase = counted(len(group.changes), "{count} person", "{count} people")
@@ -170,7 +173,7 @@ def title_group(group: ChangeGroup, names: RequestNames) -> Phrase:
     elif len(group.changes) == 1:
         who = _name_of(record.key[0], names)
     title = _TITLES[group.kind](who) if group.kind in _TITLES else phrase("Another change")
-    what = name_access(group.roles[0].record if group.roles else record, names)
+    what = "" if brief else name_access(group.roles[0].record if group.roles else record, names)
     return phrase("{change}: {object}", change=title, object=what) if what else title
 
 
