@@ -228,11 +228,9 @@ async def _ask(
     another = at.path(NEW)
     asked, find = phrase("Who gets access?"), given.get(FIND, "").strip()
     if person is None:
-        offered = fitting
-        if not find:
-            first = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
-            offered = tuple(each.member for each in first.found)
-        hint, names = phrase("Name, user name or e-mail address"), tuple(each.label for each in offered)
+        everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
+        names = tuple(each.label for each in fitting or (one.member for one in everybody.found))
+        hint = phrase("Name, user name or e-mail address")
         who = (Field(name=FIND, label=asked, hint=hint, kind="find", value=find, offered=names),)
     if len(fitting) > 1:
         options = tuple((each.membership.membership_id, each.name, each.email) for each in fitting)
@@ -254,7 +252,6 @@ async def _ask(
                 parts=(*who, *await choose_role(at, services, form, phrase("What may the person do?"))),
                 hidden=tuple(same.items()),
                 button=phrase("Continue"),
-                back=Link(url=page.frame.up.url, text=phrase("Cancel")) if page.frame.up else None,
             ),
             Actions(links or tuple(further)),
         ),
@@ -425,7 +422,6 @@ async def show_change(at: PortalContext) -> View:
             parts=fields,
             hidden=((role_fields.CHECK, role_fields.EVERYTHING),),
             button=phrase("Continue"),
-            back=Link(url=up.url, text=phrase("Cancel")),
         )
         return replace(page, errors=errors, parts=(*was, asked, Actions((remove,))))
 
@@ -510,7 +506,6 @@ async def ask_removal(at: PortalContext) -> Check:
         names=names_shown(person),
         step_name=version_of(role.row),
         up=Link(url=at.path(review), text=phrase("Access review")) if review else up,
-        back=Link(url=at.path(review) if review else up.url, text=phrase("Cancel")),
         change=remove,
     )
 
@@ -581,7 +576,6 @@ async def show_copy(at: PortalContext) -> View:
                     Paragraph(more, look="hint") if more else None,
                 ),
                 hidden=(("person", given["person"]), (FROM, given[FROM])),
-                back=Link(url=up.url, text=phrase("Cancel")),
             )
         )
     else:
@@ -675,7 +669,6 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
             upload=True,
             decision="check",
             button=phrase("Continue"),
-            back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
         ),
         Disclosure(
             summary=phrase("Which columns there are"),
@@ -732,7 +725,7 @@ async def ask_import(at: PortalContext) -> Check | Page:
         return _ask_table(at, error.problems, (("table", wrong),))
     number = len(plan.changes)
     changes = counted(number, "This makes {count} change.", "This makes {count} changes.")
-    edit = ("edit", phrase("Change the table"))
+    edit = ("edit", phrase("Change something"))
 
     async def submit() -> FormResult:
         if not number:
@@ -766,7 +759,6 @@ async def ask_import(at: PortalContext) -> Check | Page:
         other=edit if number else None,
         needs_approval=plan.needs_approval,
         names=plan.names,
-        back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
         change=submit,
     )
 

@@ -310,8 +310,8 @@ async def ask_end(at: PortalContext) -> Check:
         selected = (("all", "yes"), *_filters(at.form).items(), *left_out)
     narrowed = {name: value for name, value in _filters(at.form).items() if value}
     page = f"{ACCESS}?{urlencode(narrowed)}" if narrowed else ACCESS
-    back = at.link(ACCESS, phrase("Cancel"), **narrowed)
-    return await check_end(at, roles, others, hidden=selected, back=back, page=page)
+    up = at.link(ACCESS, phrase("Access"), **narrowed)
+    return await check_end(at, roles, others, hidden=selected, up=up, page=page)
 
 
 async def check_end(
@@ -320,7 +320,7 @@ async def check_end(
     others: int,
     *,
     hidden: tuple[tuple[str, str], ...],
-    back: Link,
+    up: Link,
     page: str,
     decision: str = "",
     stays: bool = False,
@@ -376,7 +376,7 @@ async def check_end(
         needs_approval=needs,
         step_name=_digest(roles),
         outdated=NAMES_CHANGED,
-        back=back,
+        up=up,
         change=end,
     )
 

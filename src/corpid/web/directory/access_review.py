@@ -337,13 +337,10 @@ async def ask_decision(at: PortalContext) -> Check:
     protected = await role_assignment.find_protected(at.registry, at.actor, roles)
     mine = [each for each in roles if each.member.user.user_id not in protected]
     chosen = tuple((name, "yes") for name in at.form if name.startswith((SELECT, _SHOWN_HERE)) or name == "all")
-    back = Link(url=up.url, text=phrase("Cancel"))
     asked = await check_end(
-        at, mine, len(roles) - len(mine), hidden=chosen, back=back, page=_here(at), decision=_REMOVE, stays=True
+        at, mine, len(roles) - len(mine), hidden=chosen, up=up, page=_here(at), decision=_REMOVE, stays=True
     )
-    return replace(
-        asked, up=up, action=at.path(REVIEW, **at.filters), parts=(*asked.parts, Paragraph(_STAYS, look="hint"))
-    )
+    return replace(asked, action=at.path(REVIEW, **at.filters), parts=(*asked.parts, Paragraph(_STAYS, look="hint")))
 
 
 async def _chosen(at: PortalContext) -> list[Member]:
@@ -439,15 +436,13 @@ async def ask_sign_off(at: PortalContext) -> Check:
         except ReviewIncomplete:
             raise InvalidInput(_LEFT) from None
 
-    up = _to_review(at)
     return Check(
         heading=phrase("Sign off the review?"),
         parts=() if refused else (stays, shows),
         names=None,
         button=phrase("Sign off"),
         refused=refused,
-        up=up,
-        back=Link(url=up.url, text=phrase("Go back")),
+        up=_to_review(at),
         change=sign_off,
         done=FormResult("review-signed-off", REVIEW),
     )

@@ -554,7 +554,6 @@ async def ask_selected(at: PortalContext) -> Check | Page:
         names=names_shown(*people),
         step_name=preview.digest,
         up=at.link(PEOPLE, phrase("People"), **_narrowed(at)),
-        back=at.link(PEOPLE, phrase("Cancel"), **_narrowed(at)),
         change=write,
     )
 
@@ -867,13 +866,12 @@ async def _check_invitations(
         at_once=at_once,
         upload=always,
         names="" if at_once else version_of(*people, access),
-        fields=(Disclosure(summary=phrase("Change people or access"), parts=(*fields, await _ask_access(at))),),
+        fields=(Disclosure(summary=phrase("Change something"), parts=(*fields, await _ask_access(at))),),
         button=counted(number, "Send {count} invitation", "Send {count} invitations"),
         other=(_CHECK, phrase("Check again")),
         needs_approval=kind_needs_approval("membership", at.entity)
         or (form is not None and kind_needs_approval("assignment", at.entity, form.service)),
         up=up,
-        back=Link(url=up.url, text=phrase("Go back")),
         change=invite,
     )
 

@@ -16,6 +16,7 @@ from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalSta
 from corpid.rules.directory.change_texts import (
     describe_new_terms,
     group_changes,
+    name_person,
     summarise_change,
     title_changes,
     title_group,
@@ -212,7 +213,8 @@ def _show_changes(found: Request) -> tuple[Part, ...]:
     shown: list[Part] = []
     for group in group_changes(found.changes):
         alone = len(group.changes) == 1 and not group.roles
-        sentence = summarise_change(group.changes[0], found.names) if alone else title_group(group, found.names)
+        asked = summarise_change(group.changes[0], found.names) if alone else title_group(group, found.names)
+        sentence = phrase("Asked for: {change}", change=asked)
         record = group.changes[0].record
         limits = details(record) if isinstance(record, Assignment | ThirdPartyAssignment) and _is_said(group) else ()
         shown.append(Paragraph(Cell(values=(sentence,), notes=limits), look="summary"))
@@ -264,7 +266,7 @@ def _show_facts(found: Request) -> tuple[Part, ...]:
         shown.append(table(phrase("Before and after") if changing else phrase("Details"), columns, rows))
         if len(group.changes) == 1:
             continue
-        who = [found.names.people.get(each.record.key[0]) or GONE for each in group.changes]
+        who = [name_person(each, found.names) for each in group.changes]
         cells = [
             {one.name: _value(one.after) or _value(one.before) for one in some if one not in common} for some in each_of
         ]
@@ -409,7 +411,7 @@ async def ask_withdrawal(at: PortalContext) -> Check:
         button=phrase("Withdraw the request"),
         danger=True,
         reason=phrase("You can leave it empty."),
-        back=Link(url=_path(at, found), text=phrase("Go back")),
+        up=Link(url=_path(at, found), text=COLUMNS[0]),
         change=withdraw,
     )
 
