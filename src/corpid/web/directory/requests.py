@@ -312,8 +312,7 @@ async def show_request(at: PortalContext) -> View:
         facts.append((phrase("Reason for the decision"), given))
     tables = _show_facts(found)
     is_long = len(found.changes) > _FEW
-    given_reason = (record.reason,) if record.reason else ()
-    asks = Facts(((phrase("Requested by"), Cell(values=(_requester(found),), notes=given_reason)),))
+    asks = Facts(((phrase("Requested by"), _requester(found)), (phrase("Reason for the request"), record.reason)))
     changes = *_show_changes(found), *_show_effects(found), asks, *(() if is_long else tables)
     return at.build_page(
         title_changes(found.changes, found.names, brief=True),
