@@ -58,7 +58,9 @@ def portal_stops(page: Page, printed: str) -> Iterator[str]:
     yield "portal-give-access"
     _choose(page, "Food licences: Viewer")
     _choose(page, "At the end of this year")
-    page.locator(".role-group:has(:checked)").get_by_label("Part of the organisation").fill("Market Street")
+    page.locator(".role-group:has(:checked)").get_by_role("combobox", name="Part of the organisation").fill(
+        "Market Street"
+    )
     yield "portal-role"
     page.get_by_role("button", name="Continue").click()
     page.get_by_text("may act as Viewer").first.wait_for()

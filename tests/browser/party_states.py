@@ -33,10 +33,8 @@ REQUESTS: Final[Mapping[str, Visit]] = {
     "portal-request": Visit("requests/{bob}"),
     "portal-request-own": Visit("requests/{alice}"),
     "portal-request-declined": Visit("requests/{declined}"),
-    "portal-decide": Visit("requests/decide/{bob}"),
-    "portal-decide-renamed": Visit("requests/decide/{siti}"),
-    "portal-decide-wrong": Visit("requests/decide/{bob}", {"": "Decline"}, "reason"),
-    "portal-comment": Visit("requests/comment/{bob}"),
+    "portal-request-renamed": Visit("requests/{siti}"),
+    "portal-request-wrong": Visit("requests/{bob}", {"": "Decline"}, "reason"),
     "portal-withdraw": Visit("requests/withdraw/{alice}"),
     "portal-approvals": Visit("approvals-setting"),
 }

@@ -229,12 +229,12 @@ async def test_a_sub_administrator_sees_the_roles_at_their_services(made: World)
     assert "Harbour permits" not in browser.page.text
 
 
-async def test_who_may_do_what_counts_each_role_and_leads_to_those_who_have_it(made: World) -> None:
+async def test_roles_in_use_are_counted_and_leads_to_those_who_have_it(made: World) -> None:
     """D53: of the roles that hold."""
     await held(made)
     await made.write(checker("nadia", role="Approver"))
     browser = await in_portal(made, "access")
-    await follow(browser, "Who may do what")
+    await follow(browser, "Roles in use")
     await follow(browser, "2 Harbour permits Approver")
     assert people(browser) == ["marcus", "nadia"]
 

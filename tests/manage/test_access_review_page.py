@@ -53,7 +53,7 @@ async def keep(made: World, browser: Browser, ticks: dict[str, str]) -> Any:
     return await send(made, browser, REVIEW, **form_of(browser, "form_token"), **ticks, decision="keep")
 
 
-async def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do_in_sentences(made: World) -> None:
+async def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do(made: World) -> None:
     await staffed(made)
     await made.write(checker())
     await due(made)
@@ -61,13 +61,30 @@ async def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do_in
     await follow(browser, "The yearly access review is due.")
     assert browser.page.heading == "Access review"
     assert "A review has been due since" in browser.page.text
-    assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme" in browser.page.text
+    assert "Harbour permits: Checker, with no end date" in browser.page.text
     assert "Permit Year: 2026" in browser.page.text
-    assert "alice (Alice Tan) is an owner" in browser.page.text
+    assert "alice (Alice Tan) Owner" in browser.page.text
     assert "nadia" not in browser.page.text
     await follow(browser, "Without access")
-    assert "nadia (Nadia Rahman) has no access yet." in browser.page.text
+    assert "Select nadia (Nadia Rahman) nadia (Nadia Rahman)" in browser.page.text
+    assert "nadia (Nadia Rahman) None" in browser.page.text
     assert "marcus" not in browser.page.text
+
+
+async def test_a_row_says_who_gave_the_role_and_the_list_is_in_the_order_of_the_people(made: World) -> None:
+    """docs/decisions/0022, D83: the name and the organisation stand there once."""
+    await staffed(made)
+    await employed(made, "abel", "Zoe Wong")
+    await due(made)
+    browser = await in_portal(made, "access/new?person=m-marcus")
+    await browser.fill_and_submit(access="NOTICES", end="none")
+    await browser.fill_and_submit("form_token")
+    await go(made, browser, "access")
+    await follow(browser, "Access review")
+    assert "Notices, with no end date, given by alice (Alice Tan)" in browser.page.text
+    assert browser.page.text.count("Acme Pte. Ltd.") == 1
+    await follow(browser, "Without access")
+    assert [each.partition(".")[0] for each in selectable(browser)] == ["select-m-abel", "select-m-nadia"]
 
 
 async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> None:
@@ -78,6 +95,8 @@ async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> No
     await follow(browser, "Access review")
     assert not selectable(browser)
     await follow(browser, "Begin the review")
+    assert "0 of 3 people reviewed" in browser.page.text
+    assert "The next review is due" not in browser.page.text
     await follow(browser, "Without access")
     await keep(made, browser, seen(browser, "marcus"))
     await go(made, browser)
@@ -261,7 +280,7 @@ async def crowd(made: World, count: int) -> None:
 
 
 async def test_the_list_goes_on_page_by_page_and_says_where_one_is(made: World) -> None:
-    """D83: by name."""
+    """D83: by user name, as the list of people has it."""
     await crowd(made, 50)
     browser = await in_portal(made, WITHOUT)
     assert len(selectable(browser)) == 40
@@ -428,8 +447,8 @@ async def test_each_role_has_its_row_and_is_removed_from_there(made: World) -> N
     assert browser.page.heading == "Access review"
     saved, _, listed = browser.page.text.partition("Undo")
     assert "1 person lost access (Approver at Harbour permits): marcus (Marcus Lee)" in saved
-    assert "as Approver" not in listed
-    assert "as Checker" in listed
+    assert "Harbour permits: Approver" not in listed
+    assert "Harbour permits: Checker" in listed
 
 
 async def test_all_access_of_several_people_is_removed_by_one_selection_and_one_page(made: World) -> None:

@@ -98,14 +98,37 @@ async def test_of_several_people_whom_the_words_fit_one_is_chosen_and_the_rest_s
     browser = await in_portal(made, "access/new")
     assert "marcia (Marcia Tan)" in offered(browser)["find-used"]
     await browser.fill_and_submit(find="marc", access="NOTICES", end="none")
-    assert "There is a problem" not in browser.page.text
-    assert "marcia (Marcia Tan)" in browser.page.text
-    assert "Nadia" not in browser.page.text
+    text = browser.page.text
+    assert "There is a problem 2 people match. Choose one, or enter more of the name." in text
+    assert text.index("Name, user name or e-mail address") < text.index("People who match")
+    assert "marcia (Marcia Tan)" in text
+    assert "Nadia" not in text
+    assert offered(browser)["find-used"] == ["marcia (Marcia Tan)", "marcus (Marcus Lee)"]
     await browser.fill_and_submit(person="m-marcia")
     assert "marcia (Marcia Tan) may act at Notices" in browser.page.text
     await go(made, browser, "access/new")
     await browser.fill_and_submit(find="marcus (Marcus Lee)", access="NOTICES", end="none")
     assert "marcus (Marcus Lee) may act at Notices" in browser.page.text
+
+
+async def test_of_more_people_than_are_listed_their_number_is_said(made: World) -> None:
+    """D54, D83."""
+    await staffed(made)
+    for number in range(14):
+        await employed(made, f"koh{number:02}", f"Koh {number}")
+    browser = await in_portal(made, "access/new")
+    await browser.fill_and_submit(find="koh", access="NOTICES", end="none")
+    text = browser.page.text
+    assert "14 people match. Choose one of the first 12, or enter more of the name." in text
+    assert ("koh11 (Koh 11)" in text, "koh12 (Koh 12)" in text) == (True, False)
+
+
+async def test_a_role_says_which_values_it_needs_before_it_is_chosen(made: World) -> None:
+    """D54: those that are required."""
+    await staffed(made)
+    text = (await in_portal(made, "access/new")).page.text
+    assert "Harbour permits: Approver Approves applications. Needs: Permit Year" in text
+    assert text.count("Needs:") == len(HARBOUR.roles)
 
 
 async def test_each_thing_that_is_missing_is_said_on_the_page_once(made: World) -> None:

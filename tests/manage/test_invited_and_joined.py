@@ -124,5 +124,5 @@ async def test_what_is_offered_to_type_finds_both(made: World) -> None:
     await both(made)
     browser = await in_portal(made, f"access/new?find={LABEL}")
     text = browser.page.text
-    assert "Several people match." in text
+    assert "2 people match." in text
     assert form_of(browser, "person", "find")["find"] == LABEL, "the search can be narrowed"

@@ -74,15 +74,16 @@ async def rename(made: World, membership: Membership, name: str, *, email: str |
 
 
 @pytest.mark.parametrize("door", ["page", "provisioning"])
+@pytest.mark.parametrize("at", ["requests/", "requests/decide/"])
 async def test_a_name_that_changes_while_a_request_waits_is_shown_and_asks_for_a_fresh_look(
-    made: World, door: str
+    made: World, door: str, at: str
 ) -> None:
     """D68: the account's user name stays, whatever the entity calls them."""
     await acme(made)
     await made.person("siti", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Siti Contoh")
     role = replace(ROLE, user_id="id-siti")
     found = await requested(made, Change(None, role))
-    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    browser = await in_portal(made, f"{at}{found.request_id}")
     before = form_of(browser, "reason")
     if door == "page":
         await rename(made, await member(made, "id-siti"), "Cora Chan")
@@ -119,7 +120,23 @@ async def test_the_approver_of_an_invitation_sees_the_address_that_it_goes_to(ma
     invited = replace(INVITED, name="Cora Chan", email="mallory@elsewhere.example")
     await requested(made, Change(None, invited))
     browser = await in_portal(made, "requests")
-    assert "Invite (invited) mallory@elsewhere.example (Cora Chan)" in browser.page.text
+    assert "Invite mallory@elsewhere.example (Cora Chan)" in browser.page.text
+
+
+async def test_an_account_that_is_called_like_the_address_is_told_apart_from_who_is_invited(made: World) -> None:
+    """D68: where one request is about both, since somebody was renamed meanwhile, the invited person is marked."""
+    await acme(made)
+    acme_ = entity(ACME, "Acme Pte. Ltd.", approvals="all")
+    await made.write(acme_)
+    await made.person("gus", acme_, name="Gina Teo")
+    invited = replace(INVITED, name="Gina Teo", email="gina@acme.example")
+    found = await requested(made, Change(None, invited), Change(None, replace(ROLE, user_id="id-gus")))
+    gus = await made.provider.registry.directory.user("id-gus")
+    assert gus is not None
+    await made.write(replace(gus, user_name="gina@acme.example"))
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    assert "Invite (invited) gina@acme.example (Gina Teo)" in browser.page.text
+    assert "Asked for: gina@acme.example (Gina Teo) may act as Maker" in browser.page.text
 
 
 async def test_whoever_made_a_request_or_a_change_is_named_by_their_account(made: World) -> None:

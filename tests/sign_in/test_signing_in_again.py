@@ -242,6 +242,56 @@ async def test_cancel_shows_the_form_that_came_too_late_with_what_was_typed(
         assert {name: value.strip() for name, value in form.fields(None)}.items() >= typed.items()
 
 
+@pytest.mark.parametrize("asked", [False, True], ids=["from the list", "from the question"])
+@pytest.mark.parametrize("everybody", [False, True])
+async def test_a_selection_that_came_too_late_goes_on_at_its_question(asked: bool, everybody: bool) -> None:
+    """D54, D81: Cancel leads back to the list as it was narrowed, with the same people selected."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await rights(made)
+        await bob(made)
+        await made.person("bobby", name="Bobby Lee")
+        await made.write(Membership(user_id="id-bobby", entity_id=ACME, membership_id="m-bobby"))
+        browser = await inside(made, "manage", "people?q=lee")
+        chosen = {"all": "yes"} if everybody else {"select-m-bob": "yes"}
+        question = "Suspend 2 people?" if everybody else "Suspend 1 person?"
+        if asked:
+            await browser.fill_and_submit(**chosen, button="Suspend")
+            assert browser.page.heading == question
+        made.clock.pass_(901)
+        await browser.fill_and_submit(**({} if asked else chosen), button="Suspend")
+        assert browser.page.heading == CONFIRM
+        await cancel(browser)
+        assert browser.page.heading == "People"
+        assert NOTHING_CHANGED in browser.page.text
+        assert "Select alice" not in browser.page.text
+        await browser.fill_and_submit(button="Suspend")
+        assert browser.page.heading == CONFIRM
+        made.clock.pass_(60)
+        await made.factors(browser, made.people["alice"])
+        assert browser.page.heading == question
+        assert "You have signed in again. Nothing has changed yet" in browser.page.text
+        await browser.fill_and_submit("confirmed", button="Suspend")
+        assert browser.url.startswith(f"{made.base}/manage/people?q=lee")
+        assert "suspended" in browser.page.text
+
+
+async def test_a_decision_of_the_access_review_that_came_too_late_finds_its_list_again(made: World) -> None:
+    """D54: narrowed as it was, with the same people selected."""
+    await rights(made)
+    await bob(made)
+    browser = await inside(made, "manage", "access-review?begin=yes&q=lee")
+    made.clock.pass_(901)
+    await browser.fill_and_submit(all="yes", button="Keep access")
+    assert browser.page.heading == CONFIRM
+    made.clock.pass_(60)
+    await made.factors(browser, made.people["alice"])
+    assert browser.url.startswith(f"{made.base}/manage/access-review?begin=yes&q=lee")
+    assert "Select alice" not in browser.page.text
+    form = browser.page.form_with("all")
+    assert form is not None
+    assert [name for name, _ in form.fields(None) if name.startswith("select-")]
+
+
 async def test_a_form_that_was_not_kept_is_not_opened_by_an_address(made: World) -> None:
     """D54: nor once it is kept no longer."""
     await rights(made)

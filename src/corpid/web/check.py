@@ -130,9 +130,11 @@ def check_page(
     what is wrong with it; without one `ask` is.
     """
 
-    async def view(at: At) -> Page:
+    async def view(at: At) -> View:
         asked = await ask(at)
-        return asked if isinstance(asked, Page) else await asked.build(at)
+        if isinstance(asked, Page):
+            return asked
+        return await form(at) if asked.at_once and form is not None else await asked.build(at)
 
     async def submit(at: At) -> FormResult:
         asked = await ask(at)

@@ -140,7 +140,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     query = request.query_params
     section = site.section_at(shown)
     known = FieldNames(names=section.filters, prefixes=section.prefixes)
-    kept = _kept_query(request.url.query) if site.keeps and not posted else ""
+    kept = _kept_query(request.url.query) if site.keeps else ""
     way = f"{shown}?{kept}" if kept else shown
     if visit is None:
         return await _enter(site, request, web, context, browser, way, fresh=posted and page.fresh)
@@ -214,11 +214,12 @@ def _kept_query(query: str) -> str:
 def _page_before(site: Site[At], request: Request, web: WebContext, page: str, *, form_kept: bool = False) -> str:
     """The page to return to without a new sign-in for `page`.
 
-    It is the one that led here, with a form that was kept also `page` itself; if that one needs a recent sign-in, it is
-    the one above `page`.
+    It is the one that led here; with a form that was kept `page` itself, unless all that `page` does is to ask. If that
+    one needs a recent sign-in, it is the one above `page`.
     """
     came, query = _came_from(site, request, web)
-    if form_kept and came in (page, None):
+    asked = site.page_at(page)
+    if form_kept and (came in (page, None) or (asked is not None and asked.check is not asked.view)):
         return f"{page}?{CANCELLED}"
     found = None if came in (page, None) else site.page_at(str(came))
     if found is None or found.fresh:
@@ -325,11 +326,14 @@ async def _get(site: Site[At], request: Request, at: At, page: SitePage[At]) -> 
             if kept is not None and site.keeps and may_complete(request):
                 await own_sessions.keep_late_form(at.context, at.visit, at.page, dict(kept.fields))
             raise
-    if site.keeps and at.again:
-        form = await own_sessions.late_form(at.context, at.visit, at.page, take=may_complete(request))
-        at = replace(at, form=form)
     if kept is None:
-        return await _shown(site, request, replace(at, entered=""), page)
+        at = replace(at, entered="")
+        if site.keeps and at.again:
+            form = await own_sessions.late_form(at.context, at.visit, at.page, take=may_complete(request))
+            # It goes on at the page that it was sent for.
+            kept = StoredForm(fields=form, checked=bool(form))
+    if kept is None:
+        return await _shown(site, request, at, page)
     try:
         return await _shown(
             site, request, replace(at, form=kept.fields, errors=kept.errors), page, checked=kept.checked

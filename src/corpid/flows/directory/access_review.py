@@ -222,7 +222,7 @@ async def list_people_left(
     before: str,
     limit: int,
 ) -> PeopleLeft:
-    """A page of people who are still to be reviewed, by name.
+    """A page of people still to be reviewed, by user name.
 
     Those with access, or those without. `after` and `before` are places of another page; one that is past the end means
     the last page. Those of a very large entity are not counted, and a page has those who fit among as many members.
@@ -232,9 +232,7 @@ async def list_people_left(
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     is_open = await _is_open(registry, entity_id)
     if (await registry.access_reviews.counts(entity_id))[0] > MOST_COUNTED:
-        members = await list_members(
-            registry, wanted, actor=actor, after=after, before=before, limit=limit, order="shown_name"
-        )
+        members = await list_members(registry, wanted, actor=actor, after=after, before=before, limit=limit)
         users = [each.member.user.user_id for each in members.found]
         decisions = await registry.access_reviews.decisions(entity_id, users) if is_open else {}
         people = [
@@ -250,7 +248,7 @@ async def list_people_left(
     words = words_of_search(wanted.search)
     found = sorted(
         (each for each in left if _fits(*each, wanted, words)),
-        key=lambda each: (each[0].name_alone.casefold(), each[0].membership.membership_id),
+        key=lambda each: (each[0].identity.casefold(), each[0].membership.membership_id),
     )
     listed = [(member, access) for member, access in found if access.is_any is with_access]
     end = _read_number(before) if before else len(listed)

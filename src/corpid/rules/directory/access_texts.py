@@ -44,6 +44,14 @@ def role_sentence(
     )
 
 
+def short_role(row: Assignment | ThirdPartyAssignment, service: str, today: date) -> Phrase:
+    """A role next to its person: service, role and days."""
+    what = phrase("{service}: {role}", service=service, role=row.role) if row.role else phrase("{name}", name=service)
+    has_begun = row.start_date <= today.isoformat()
+    when = duration(NO_BEGINNING if has_begun else row.start_date, row.end_date)
+    return phrase("{what}, {when}", what=what, when=when)
+
+
 def role_end_sentence(
     name: str | Phrase, row: Assignment | ThirdPartyAssignment | ThirdPartyGrant, *, service: str, entity: str
 ) -> Phrase:

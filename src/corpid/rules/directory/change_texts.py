@@ -19,7 +19,7 @@ from corpid.rules.directory.access_texts import (
 )
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
-from corpid.rules.directory.names import set_apart
+from corpid.rules.directory.names import label_identity, set_apart
 from corpid.rules.directory.records import (
     ADMINISTRATOR_LEVELS,
     Administrator,
@@ -156,13 +156,16 @@ def _without_person(record: KeyedRecord | None) -> object:
     return record
 
 
-def title_changes(changes: Sequence[Change], names: RequestNames) -> Phrase:
-    """The title of a request: its main changes, and how many more. Source: D55"""
+def title_changes(changes: Sequence[Change], names: RequestNames, *, brief: bool = False) -> Phrase:
+    """The title of a request: its main changes, and how many more.
+
+    A brief one says what is done with whom. Source: D55
+    """
     main, rest = _find_main(changes)
-    return _count_rest(rest, title_group(main, names))
+    return _count_rest(rest, title_group(main, names, brief=brief))
 
 
-def title_group(group: ChangeGroup, names: RequestNames) -> Phrase:
+def title_group(group: ChangeGroup, names: RequestNames, *, brief: bool = False) -> Phrase:
     """The title of a group, which begins with a verb. Source: D55"""
     record = group.changes[0].record
     who: str | Phrase = counted(len(group.changes), "{count} person", "{count} people")
@@ -172,9 +175,9 @@ def title_group(group: ChangeGroup, names: RequestNames) -> Phrase:
     elif isinstance(record, Entity):
         who = names.entities.get(record.entity_id, record.name)
     elif len(group.changes) == 1:
-        who = _name_of(record.key[0], names)
+        who = name_person(group.changes[0], names)
     title = _TITLES[group.kind](who) if group.kind in _TITLES else phrase("Another change")
-    what = name_access(group.roles[0].record if group.roles else record, names)
+    what = "" if brief else name_access(group.roles[0].record if group.roles else record, names)
     if group.kind in SWITCHES and len(group.changes) == 1:
         what = names.levels.get(record.key[0], "")
     return phrase("{change}: {object}", change=title, object=what) if what else title
@@ -264,6 +267,20 @@ def _describe_entity(change: Change, entity: Entity, names: RequestNames) -> Phr
     return phrase("The details of {entity} change.", entity=name)
 
 
+def name_person(change: Change, names: RequestNames) -> str | Phrase:
+    """The person of a change, whom it invites by the address.
+
+    Marked only if the changes concern an account that is called like it, too. Source: D68
+    """
+    record = change.record
+    if isinstance(record, Membership) and record.invited and change.verb == "add":
+        label = label_identity(record.email.lower() or record.membership_id, record.name)
+        others = (name for user_id, name in names.people.items() if user_id != record.user_id)
+        if all(name.partition(" ")[0] != label.partition(" ")[0] for name in others):
+            return label
+    return _name_of(record.key[0], names)
+
+
 def _name_of(user_id: str, names: RequestNames) -> str | Phrase:
     return names.people.get(user_id) or GONE
 
@@ -343,7 +360,7 @@ def _describe_level(change: Change, held: Administrator, names: RequestNames) ->
 
 
 def _describe_membership(change: Change, held: Membership, names: RequestNames) -> Phrase:
-    person = _name_of(held.user_id, names)
+    person = name_person(change, names)
     if change.verb == "remove":
         return phrase("{person} no longer belongs to the organisation, and loses all access here.", person=person)
     if is_redirection(change.before, change.after):

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.rules.directory.lists import ListTotal
     from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Service, ThirdPartyAssignment
@@ -141,7 +142,7 @@ async def show_new(at: PortalContext) -> View:
     """The form that gives access, and its check once it is complete."""
     given = {**at.query, **at.form}
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    fitting = await _find_people(at, given)
+    fitting, total = await _find_people(at, given)
     person = fitting[0] if len(fitting) == 1 else None
     page = at.build_page(
         _GIVE,
@@ -165,6 +166,8 @@ async def show_new(at: PortalContext) -> View:
         none = phrase("Nobody found. Check the spelling, or invite the person first.")
         who = none if given.get(FIND, "").strip() else phrase("Enter who gets access.")
         errors = ((FIND, who), *errors)
+    if len(fitting) > 1:
+        errors = ((PERSON_CHOSEN, _several(len(fitting), total)), *(errors or ()))
     if person is None or errors is None or errors:
         return await _ask(at, page, given, services, fitting, form, errors or ())
     return await _check(at, page, person, form)
@@ -180,18 +183,32 @@ def _refuse(why: Phrase) -> tuple[Part, ...]:
     return (Paragraph(why, look="empty"),)
 
 
-async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Member, ...]:
-    """The people who were chosen, or whom the words fit."""
-    if given.get("person"):
-        return (await this_member(at, given["person"]),)
+async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[tuple[Member, ...], ListTotal | None]:
+    """The person who was chosen, or the first whom the words fit.
+
+    And how many the words fit.
+    """
+    if given.get(PERSON_CHOSEN):
+        return (await this_member(at, given[PERSON_CHOSEN]),), None
     find = given.get(FIND, "").strip()
     if not find:
-        return ()
+        return (), None
     words = " ".join(find.replace("(", " ").replace(")", " ").split())  # of an offered name
     page = await members.list_members(at.registry, MemberFilter(search=words), actor=at.actor, after="", limit=_FITTING)
     found = tuple(each.member for each in page.found)
     exact = tuple(each for each in found if find.casefold() in {each.label.casefold(), each.identity.casefold()})
-    return exact if len(exact) == 1 else found
+    return (exact if len(exact) == 1 else found), page.total
+
+
+def _several(shown: int, total: ListTotal | None) -> Phrase:
+    if total is None or total.count <= shown:
+        return phrase("{count} people match. Choose one, or enter more of the name.", count=shown)
+    numbers = {"count": total.count, "shown": shown}
+    if not total.exact:
+        return phrase(
+            "More than {count} people match. Choose one of the first {shown}, or enter more of the name.", **numbers
+        )
+    return phrase("{count} people match. Choose one of the first {shown}, or enter more of the name.", **numbers)
 
 
 async def _ask(
@@ -199,7 +216,7 @@ async def _ask(
     page: Page,
     given: Mapping[str, str],
     services: Sequence[Service],
-    fitting: Sequence[Member],
+    fitting: tuple[Member, ...],
     form: RoleForm,
     errors: tuple[FieldError, ...],
     links: tuple[Link, ...] = (),
@@ -210,19 +227,14 @@ async def _ask(
     who: tuple[Part, ...] = ()
     another = at.path(NEW)
     asked, find = phrase("Who gets access?"), given.get(FIND, "").strip()
-    if person is None and fitting:
-        options = tuple((each.membership.membership_id, each.name, each.email) for each in fitting)
-        hint = phrase("Several people match.")
-        narrower = phrase("If nobody here is the person, enter more of their name or address.")
-        who = (
-            Radios(name="person", legend=asked, hint=hint, options=options),
-            Field(name=FIND, label=phrase("Name, user name or e-mail address"), hint=narrower, value=find),
-        )
-    elif person is None:
+    if person is None:
         everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
+        names = tuple(each.label for each in fitting or (one.member for one in everybody.found))
         hint = phrase("Name, user name or e-mail address")
-        names = tuple(each.member.label for each in everybody.found)
-        who = (Field(name=FIND, label=asked, hint=hint, value=find, offered=names),)
+        who = (Field(name=FIND, label=asked, hint=hint, kind="find", value=find, offered=names),)
+    if len(fitting) > 1:
+        options = tuple((each.membership.membership_id, each.name, each.email) for each in fitting)
+        who += (Radios(name=PERSON_CHOSEN, legend=phrase("People who match"), options=options),)
     further = [at.link(IMPORT, phrase("Give access to several people at once"))]
     if person is not None:
         copying = phrase("Copy a colleague's access instead")
@@ -240,7 +252,6 @@ async def _ask(
                 parts=(*who, *await choose_role(at, services, form, phrase("What may the person do?"))),
                 hidden=tuple(same.items()),
                 button=phrase("Continue"),
-                back=Link(url=page.frame.up.url, text=phrase("Cancel")) if page.frame.up else None,
             ),
             Actions(links or tuple(further)),
         ),
@@ -411,7 +422,6 @@ async def show_change(at: PortalContext) -> View:
             parts=fields,
             hidden=((role_fields.CHECK, role_fields.EVERYTHING),),
             button=phrase("Continue"),
-            back=Link(url=up.url, text=phrase("Cancel")),
         )
         return replace(page, errors=errors, parts=(*was, asked, Actions((remove,))))
 
@@ -496,7 +506,6 @@ async def ask_removal(at: PortalContext) -> Check:
         names=names_shown(person),
         step_name=version_of(role.row),
         up=Link(url=at.path(review), text=phrase("Access review")) if review else up,
-        back=Link(url=at.path(review) if review else up.url, text=phrase("Cancel")),
         change=remove,
     )
 
@@ -567,7 +576,6 @@ async def show_copy(at: PortalContext) -> View:
                     Paragraph(more, look="hint") if more else None,
                 ),
                 hidden=(("person", given["person"]), (FROM, given[FROM])),
-                back=Link(url=up.url, text=phrase("Cancel")),
             )
         )
     else:
@@ -661,7 +669,6 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
             upload=True,
             decision="check",
             button=phrase("Continue"),
-            back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
         ),
         Disclosure(
             summary=phrase("Which columns there are"),
@@ -718,7 +725,7 @@ async def ask_import(at: PortalContext) -> Check | Page:
         return _ask_table(at, error.problems, (("table", wrong),))
     number = len(plan.changes)
     changes = counted(number, "This makes {count} change.", "This makes {count} changes.")
-    edit = ("edit", phrase("Change the table"))
+    edit = ("edit", phrase("Change something"))
 
     async def submit() -> FormResult:
         if not number:
@@ -752,7 +759,6 @@ async def ask_import(at: PortalContext) -> Check | Page:
         other=edit if number else None,
         needs_approval=plan.needs_approval,
         names=plan.names,
-        back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
         change=submit,
     )
 

@@ -11,6 +11,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.lists import read_all
+from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import RoleFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.approvals import kind_needs_approval
@@ -33,6 +34,7 @@ from corpid.web.pages.components import (
     Paragraph,
     Selection,
     Table,
+    is_chosen,
     last_day,
     table,
 )
@@ -69,6 +71,7 @@ _ENDS: Final[Mapping[str, Phrase]] = {
     "dated": phrase("On a day"),
     "over": phrase("Already ended"),
 }
+_IN_USE: Final = phrase("Roles in use")
 _TAKE_AWAY: Final = phrase("Remove access")
 REMOVAL_REQUESTED: Final = Label(phrase("Removal requested"), "warning")
 _CHOOSE: Final = phrase("Choose the access in the list first.")
@@ -130,6 +133,7 @@ async def show_access(at: PortalContext) -> View:
     narrowed = {name: value for name, value in kept.items() if name != SORT}
     total = found.total.count if found.total and found.total.exact else 0
     everything = 1 < total <= _MOST_ENDED
+    own = at.actor.level == "sub_administrator"
     sort = f"{'-' if wanted.descending else ''}{wanted.order}"
 
     def column(heading: Phrase, order: RoleOrder) -> Column:
@@ -139,7 +143,7 @@ async def show_access(at: PortalContext) -> View:
 
     return at.build_page(
         phrase("Access"),
-        Actions((at.link(_ROLES, phrase("Who may do what")),)),
+        Actions((at.link(_ROLES, _IN_USE), *([] if own else [at.link(REVIEW_PAGE, phrase("Access review"))]))),
         Table(
             caption=phrase("What people may do for your organisation"),
             filters=Filters(
@@ -179,6 +183,7 @@ async def show_access(at: PortalContext) -> View:
                 action=at.path(_END),
                 buttons=(("end", _TAKE_AWAY),),
                 everything=phrase("Select all {count} in this list", count=total) if everything else None,
+                all_chosen="all" in at.form,
                 total=total,
                 note=phrase("To select all, narrow the list to at most {count} roles.", count=_MOST_ENDED)
                 if total > _MOST_ENDED
@@ -207,7 +212,7 @@ def _choice(at: PortalContext, role: EntityRole) -> Choice:
     named = phrase("{service}: {role}", service=role.service.name, role=role.row.role) if role.row.role else None
     what: Phrase | str = named or role.service.name
     name = phrase("Select {name}, {what}", name=role.member.name, what=what)
-    return Choice(value=role.id, name=name, chosen=f"{SELECT}{role.id}" in at.form)
+    return Choice(value=role.id, name=name, chosen=is_chosen(at.form, role.id))
 
 
 def _row(at: PortalContext, role: EntityRole, removed: RequestedRemovals) -> tuple[Value, ...]:
@@ -226,7 +231,7 @@ def _row(at: PortalContext, role: EntityRole, removed: RequestedRemovals) -> tup
     )
 
 
-# --- who may do what
+# --- roles in use
 
 
 async def show_roles(at: PortalContext) -> View:
@@ -243,7 +248,7 @@ async def show_roles(at: PortalContext) -> View:
             what = f"{service.name} {role}".strip()
             rows.append((service.name, role or None, Link(url=address, text=str(count), about=what) if count else 0))
     return at.build_page(
-        phrase("Who may do what"),
+        _IN_USE,
         None
         if whole
         else Paragraph(phrase("There is too much to count. These are the numbers of a part."), look="hint"),
@@ -288,8 +293,8 @@ def _digest(roles: Sequence[EntityRole]) -> str:
 
 
 async def show_refused(at: PortalContext) -> View:
-    """The list, with why nothing ends. Raises SeeOther if nothing was tried."""
-    if not at.errors:
+    """The list, with what is selected. Raises SeeOther if nothing was tried."""
+    if not at.form:
         raise SeeOther(ACCESS)
     return await show_access(replace(at, query=_filters(at.form)))
 
@@ -305,8 +310,8 @@ async def ask_end(at: PortalContext) -> Check:
         selected = (("all", "yes"), *_filters(at.form).items(), *left_out)
     narrowed = {name: value for name, value in _filters(at.form).items() if value}
     page = f"{ACCESS}?{urlencode(narrowed)}" if narrowed else ACCESS
-    back = at.link(ACCESS, phrase("Cancel"), **narrowed)
-    return await check_end(at, roles, others, hidden=selected, back=back, page=page)
+    up = at.link(ACCESS, phrase("Access"), **narrowed)
+    return await check_end(at, roles, others, hidden=selected, up=up, page=page)
 
 
 async def check_end(
@@ -315,7 +320,7 @@ async def check_end(
     others: int,
     *,
     hidden: tuple[tuple[str, str], ...],
-    back: Link,
+    up: Link,
     page: str,
     decision: str = "",
     stays: bool = False,
@@ -371,7 +376,7 @@ async def check_end(
         needs_approval=needs,
         step_name=_digest(roles),
         outdated=NAMES_CHANGED,
-        back=back,
+        up=up,
         change=end,
     )
 

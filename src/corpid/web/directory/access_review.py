@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -15,19 +15,21 @@ from corpid.flows.directory import access_review, lists, members, role_assignmen
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
 from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
+from corpid.flows.operations import history
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import Assignment, Service
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Assignment, Service
 from corpid.texts import counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.access import FROM, REMOVE, this_member
 from corpid.web.directory.access_list import REMOVAL_REQUESTED, check_end
-from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, rejected
+from corpid.web.directory.member_texts import REFUSALS, STATES, rejected
 from corpid.web.directory.page_context import SETTINGS, PortalContext, names_shown, saved_or_requested
 from corpid.web.directory.people import FILTERS, PERSON, list_filters, read_filter
 from corpid.web.directory.person import ask_about, membership_id_of, name_role
+from corpid.web.pages.change_sentences import name_author
 from corpid.web.pages.components import (
     SELECT,
     Actions,
@@ -106,16 +108,17 @@ async def show_review(at: PortalContext) -> View:
     if under_way:  # those who changed meanwhile may have come back
         state = await access_review.load_review_state(at.registry, at.actor, entity_id)
     finished = under_way and not any_left
-    progress = phrase("{kept} of {count} people reviewed", kept=state.kept, count=state.people)
+    kept = state.kept if under_way else 0
+    progress = phrase("{kept} of {count} people reviewed", kept=kept, count=state.people)
     done = (
         Paragraph(phrase("Everybody has been reviewed. Sign off the review to finish it."), look="empty"),
         Actions((at.link(_SIGN_OFF, phrase("Sign off")),)),
     )
     return at.build_page(
         HEADING,
-        await describe_state(at, state),
+        None if query.get(_BEGIN) and not under_way else await describe_state(at, state),
         await _last(at, state) or None,
-        Paragraph(progress, look="summary") if under_way else None,
+        Paragraph(progress, look="summary"),
         *(done if finished else (_HOW, *listed)),
     )
 
@@ -200,6 +203,15 @@ def _day(at: PortalContext, moment: int) -> date:
     return datetime.fromtimestamp(moment, at.provider.policy.timezone).date()
 
 
+class _Around(NamedTuple):
+    """Records that the rows of a page are shown with."""
+
+    services: Mapping[str, str]
+    """of sub-administrators, by identifier"""
+    removed: RequestedRemovals
+    given: history.Grants
+
+
 async def _table(at: PortalContext, found: Sequence[Found]) -> Table:
     """A page of people, one row for each access."""
     directory = at.registry.directory
@@ -215,8 +227,12 @@ async def _table(at: PortalContext, found: Sequence[Found]) -> Table:
     services = {
         each.service_id: each.name for each in (await directory.read(Service, [(one,) for one in named])).values()
     }
-    removed = await find_requested_removals(at.registry, at.actor, now=at.context.now)
-    rows = [row for each in found for row in await _rows(at, each, roles[each.user.user_id], services, removed)]
+    around = _Around(
+        services=services,
+        removed=await find_requested_removals(at.registry, at.actor, now=at.context.now),
+        given=await history.load_grants(at.registry, at.actor, held),
+    )
+    rows = [row for each in found for row in await _rows(at, each, roles[each.user.user_id], around)]
     choices = [row[0] for row in rows if isinstance(row[0], Choice)]
     return Table(
         caption=phrase("What each person may do"),
@@ -234,15 +250,11 @@ async def _table(at: PortalContext, found: Sequence[Found]) -> Table:
 
 
 async def _rows(
-    at: PortalContext,
-    each: Found,
-    roles: Sequence[RoleRecords],
-    services: Mapping[str, str],
-    removed: RequestedRemovals,
+    at: PortalContext, each: Found, roles: Sequence[RoleRecords], around: _Around
 ) -> list[tuple[Value | Choice, ...]]:
     """A person's rows: the first one chooses them."""
     membership, level = each.access.membership, each.access.administrator
-    ends = membership in removed
+    ends = membership in around.removed
     member = Member(membership=membership, user=each.user)
     name, own = member.name, each.user.user_id == at.actor.user_id
     page = f"{PERSON}/{membership.membership_id}"
@@ -268,23 +280,26 @@ async def _rows(
     person = Cell(values=(link, *(each for each in tags if each)), notes=tuple(notes))
     access: list[tuple[Value, Value]] = []
     if level is not None:
-        named = tuple(sorted(services.get(one, one) for one in level.services)) if level.services != "all" else ()
-        access.append((level_sentence(name, level, at.entity, named), None))
+        every = level.services == "all"
+        named = (phrase("Every service"),) if every else sorted(around.services.get(one, one) for one in level.services)
+        access.append((Cell(values=(ADMINISTRATOR_LEVELS[level.level],), notes=tuple(named)), None))
     for role in roles:
-        row, today = role.row, at.context.day
-        entity = at.name_of(role.client_entity or role.entity)
-        state = access_texts.state(row, today)
-        cell = Cell(
-            values=(access_texts.sentence(name, row, role.service, entity, today), *([Label(state)] if state else [])),
-            notes=access_texts.details(row),
-        )
+        row, given = role.row, around.given.entries.get(role.row.key)
+        state = access_texts.state(row, at.context.day)
+        said = access_texts.short_role(row, role.service.name, at.context.day)
+        if role.client_entity is not None:
+            said = phrase("{role}, for {entity}", role=said, entity=at.name_of(role.client_entity))
+        if given is not None:
+            giver = name_author(given.actor, given, around.given.names, at.entity.entity_id)
+            said = phrase("{role}, given by {name}", role=said, name=giver)
+        cell = Cell(values=(said, *([Label(state)] if state else [])), notes=access_texts.details(row))
         changeable = (not own or why_not is None) and isinstance(row, Assignment)
         about = phrase("{names}", names=(name, name_role(role)))
         remove = at.link(f"{REMOVE}/{object_id(row.key)}", phrase("Remove"), about, **{FROM: _here(at)})
-        requested = REMOVAL_REQUESTED if row in removed else None
+        requested = REMOVAL_REQUESTED if row in around.removed else None
         access.append((cell, requested or (remove if changeable else None)))
     if not access:
-        access.append((phrase("{name} has no access yet.", name=name), None))
+        access.append((phrase("None"), None))
     choice = (
         None
         if why_not
@@ -317,13 +332,10 @@ async def ask_decision(at: PortalContext) -> Check:
     protected = await role_assignment.find_protected(at.registry, at.actor, roles)
     mine = [each for each in roles if each.member.user.user_id not in protected]
     chosen = tuple((name, "yes") for name in at.form if name.startswith((SELECT, _SHOWN_HERE)) or name == "all")
-    back = Link(url=up.url, text=phrase("Cancel"))
     asked = await check_end(
-        at, mine, len(roles) - len(mine), hidden=chosen, back=back, page=_here(at), decision=_REMOVE, stays=True
+        at, mine, len(roles) - len(mine), hidden=chosen, up=up, page=_here(at), decision=_REMOVE, stays=True
     )
-    return replace(
-        asked, up=up, action=at.path(REVIEW, **at.filters), parts=(*asked.parts, Paragraph(_STAYS, look="hint"))
-    )
+    return replace(asked, action=at.path(REVIEW, **at.filters), parts=(*asked.parts, Paragraph(_STAYS, look="hint")))
 
 
 async def _chosen(at: PortalContext) -> list[Member]:
@@ -419,15 +431,13 @@ async def ask_sign_off(at: PortalContext) -> Check:
         except ReviewIncomplete:
             raise InvalidInput(_LEFT) from None
 
-    up = _to_review(at)
     return Check(
         heading=phrase("Sign off the review?"),
         parts=() if refused else (stays, shows),
         names=None,
         button=phrase("Sign off"),
         refused=refused,
-        up=up,
-        back=Link(url=up.url, text=phrase("Go back")),
+        up=_to_review(at),
         change=sign_off,
         done=FormResult("review-signed-off", REVIEW),
     )

@@ -226,7 +226,6 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
     level = at.form.get("level", current if current in possible else only)
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     keeps = _why_not(at, held, "") if current else None
-    back = at.link(ADMINISTRATORS, _CANCEL)
     if asks_services:
         ticked = _ticked(at.form) if _SCOPE in at.form else given
         chosen = phrase("{level}: {what}", level=ADMINISTRATOR_LEVELS[_SUB], what=MAY[_SUB])
@@ -262,12 +261,15 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
     return at.build_page(
         phrase("Change the level of {name}", name=name) if current else phrase("Appoint {name}", name=name),
         phrase("Today: {level}", level=_what(held, names)) if current else None,
-        *((why_not, Actions((back,))) if why_not else (Form(parts=parts, hidden=hidden, button=phrase("Continue")),)),
+        *(
+            (why_not, Actions((_to_list(at),)))
+            if why_not
+            else (Form(parts=parts, hidden=hidden, button=phrase("Continue")),)
+        ),
         Paragraph(remove, look="hint") if remove and not (why_not and keeps) else None,
         up=_to_list(at),
         names=names_shown(held),
         step_name=version_of(held.administrator),
-        back=back,
     )
 
 
@@ -394,7 +396,6 @@ async def ask_removal(at: PortalContext) -> Check:
         step_name=version_of(held.administrator),
         outdated=_OUTDATED,
         up=_to_list(at),
-        back=at.link(ADMINISTRATORS, _CANCEL),
         change=remove,
     )
 

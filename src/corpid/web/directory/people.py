@@ -57,6 +57,7 @@ from corpid.web.pages.components import (
     Selection,
     Table,
     Value,
+    is_chosen,
     table,
 )
 from corpid.web.pages.layout import ROW, Component, Field, Link, ViewPart, counted_pager, pager_of
@@ -197,6 +198,7 @@ async def show_people(at: PortalContext) -> Page:
                     action=at.path(SELECTED),
                     buttons=tuple((action, BULK_ACTIONS[action].button) for action in _list_actions(at)),
                     everything=_everything(page),
+                    all_chosen="all" in at.form,
                     total=page.total.count if page.total else 0,
                     note=_why_not_all(page),
                     kept=tuple((kept | sorted_by).items()),
@@ -297,7 +299,7 @@ def _row(at: PortalContext, each: MemberSummary, last: Mapping[str, int] | None)
         Choice(
             value=membership.membership_id,
             name=phrase("Select {name}", name=member.name),
-            chosen=f"{SELECT}{membership.membership_id}" in at.form,
+            chosen=is_chosen(at.form, membership.membership_id),
         ),
         Cell(values=(Link(url=url, text=name), *level), notes=(", ".join(details),) if details else ()),
         member.identity,
@@ -477,11 +479,11 @@ async def _read_selected(at: PortalContext) -> tuple[str, list[Member]]:
 
 
 async def show_selected(at: PortalContext) -> View:
-    """The list, with why nobody is changed.
+    """The list, with the people who are selected.
 
     Raises SeeOther if nothing was tried.
     """
-    if not at.errors:
+    if not at.form:
         raise SeeOther(PEOPLE)
     return await show_people(replace(at, query=_narrowed(at)))
 
@@ -552,7 +554,6 @@ async def ask_selected(at: PortalContext) -> Check | Page:
         names=names_shown(*people),
         step_name=preview.digest,
         up=at.link(PEOPLE, phrase("People"), **_narrowed(at)),
-        back=at.link(PEOPLE, phrase("Cancel"), **_narrowed(at)),
         change=write,
     )
 
@@ -865,13 +866,12 @@ async def _check_invitations(
         at_once=at_once,
         upload=always,
         names="" if at_once else version_of(*people, access),
-        fields=(Disclosure(summary=phrase("Change people or access"), parts=(*fields, await _ask_access(at))),),
+        fields=(Disclosure(summary=phrase("Change something"), parts=(*fields, await _ask_access(at))),),
         button=counted(number, "Send {count} invitation", "Send {count} invitations"),
         other=(_CHECK, phrase("Check again")),
         needs_approval=kind_needs_approval("membership", at.entity)
         or (form is not None and kind_needs_approval("assignment", at.entity, form.service)),
         up=up,
-        back=Link(url=up.url, text=phrase("Go back")),
         change=invite,
     )
 

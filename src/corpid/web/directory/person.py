@@ -388,7 +388,6 @@ async def ask_help(at: PortalContext) -> Check:
         refused=None if works else phrase("This system sends no e-mails at present, so only the operator can help."),
         names=names_shown(found),
         up=up,
-        back=Link(url=up.url, text=phrase("Go back")),
         change=lambda: _help(at, found, page),
     )
 
@@ -606,7 +605,6 @@ async def ask_about(
         names=names_shown(found),
         step_name=version_of(*(each.record for each in ending)) if ending else "",
         up=up,
-        back=up if refused else Link(url=up.url, text=phrase("Cancel")),
         change=change,
     )
 
@@ -660,7 +658,6 @@ async def ask_resending(at: PortalContext) -> Check:
         refused=_WAIT if waits else None if found.membership.email else _NO_ADDRESS,
         names=names_shown(found),
         up=to_person(at, found),
-        back=to_person(at, found),
         change=resend,
         done=FormResult("invitation-sent-again", f"{PERSON}/{found.membership.membership_id}"),
     )

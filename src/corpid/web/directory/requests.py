@@ -16,6 +16,7 @@ from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalSta
 from corpid.rules.directory.change_texts import (
     describe_new_terms,
     group_changes,
+    name_person,
     summarise_change,
     title_changes,
     title_group,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.flows.directory.approvals import Request
+    from corpid.rules.directory.change_texts import ChangeGroup
     from corpid.web.pages.change_sentences import DisplayValue
     from corpid.web.pages.views import View
 
@@ -72,10 +74,6 @@ _FEW: Final = 10
 _NAMED: Final = 5
 """people who can approve, by name"""
 _ENDED: Final = "ended"
-_REQUEST: Final = re.compile(r"requests/([0-9a-f]+-[A-Za-z0-9_-]+)")
-_DECIDE: Final = re.compile(r"requests/decide/([0-9a-f]+-[A-Za-z0-9_-]+)")
-_COMMENT: Final = re.compile(r"requests/comment/([0-9a-f]+-[A-Za-z0-9_-]+)")
-_WITHDRAW: Final = re.compile(r"requests/withdraw/([0-9a-f]+-[A-Za-z0-9_-]+)")
 
 STATES: Final[Mapping[ApprovalState, Phrase]] = {
     ApprovalState.PENDING: phrase("Waiting"),
@@ -195,12 +193,19 @@ async def show_requests(at: PortalContext) -> View:
     )
 
 
-async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
-    named = pattern.fullmatch(at.page)
+async def _found(at: PortalContext) -> Request:
+    request_id = at.page.rpartition("/")[2]
     try:
-        return await approvals.load_request(at.registry, at.actor, named[1] if named else "", now=at.context.now)
+        return await approvals.load_request(at.registry, at.actor, request_id, now=at.context.now)
     except approvals.NoRequest:
         raise NotFound from None
+
+
+def _is_said(group: ChangeGroup) -> bool:
+    """Return whether its sentence says all of a change."""
+    change = group.changes[0]
+    is_role = isinstance(change.record, Assignment | ThirdPartyAssignment)
+    return is_role and change.verb != "change" and len(group.changes) == 1
 
 
 def _show_changes(found: Request) -> tuple[Part, ...]:
@@ -208,8 +213,11 @@ def _show_changes(found: Request) -> tuple[Part, ...]:
     shown: list[Part] = []
     for group in group_changes(found.changes):
         alone = len(group.changes) == 1 and not group.roles
-        sentence = summarise_change(group.changes[0], found.names) if alone else title_group(group, found.names)
-        shown.append(Paragraph(sentence, look="summary"))
+        asked = summarise_change(group.changes[0], found.names) if alone else title_group(group, found.names)
+        sentence = phrase("Asked for: {change}", change=asked)
+        record = group.changes[0].record
+        limits = details(record) if isinstance(record, Assignment | ThirdPartyAssignment) and _is_said(group) else ()
+        shown.append(Paragraph(Cell(values=(sentence,), notes=limits), look="summary"))
     invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
     gone = found.name_changes.gone if found.name_changes else frozenset()
     for person in found.record.people if found.state is ApprovalState.PENDING else ():
@@ -244,6 +252,8 @@ def _show_facts(found: Request) -> tuple[Part, ...]:
     """
     shown: list[Part] = []
     for group in group_changes(found.changes):
+        if _is_said(group):
+            continue
         changing = group.changes[0].verb == "change"
         each_of = [describe_members(each, found.names) for each in group.changes]
         common = [one for one in each_of[0] if all(one in others for others in each_of)]
@@ -256,7 +266,7 @@ def _show_facts(found: Request) -> tuple[Part, ...]:
         shown.append(table(phrase("Before and after") if changing else phrase("Details"), columns, rows))
         if len(group.changes) == 1:
             continue
-        who = [found.names.people.get(each.record.key[0]) or GONE for each in group.changes]
+        who = [name_person(each, found.names) for each in group.changes]
         cells = [
             {one.name: _value(one.after) or _value(one.before) for one in some if one not in common} for some in each_of
         ]
@@ -276,10 +286,6 @@ def _value(shown: DisplayValue) -> Value:
     return shown.day or shown.text
 
 
-def _is_long(found: Request) -> bool:
-    return len(found.changes) > _FEW
-
-
 def _why_not(found: Request) -> Phrase | None:
     if not found.own:
         return phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
@@ -289,97 +295,68 @@ def _why_not(found: Request) -> Phrase | None:
 
 
 async def show_request(at: PortalContext) -> View:
-    """One request, with before and after (D55)."""
-    return _show_request(at, await _found(at, _REQUEST))
-
-
-def _show_request(at: PortalContext, found: Request) -> View:
+    """One request, with the forms that decide and comment (D55, D68)."""
+    found = await _found(at)
     record, pending = found.record, found.state is ApprovalState.PENDING
     facts: list[tuple[Phrase, Value]] = [
         (phrase("State"), Label(STATES[found.state], "warning" if pending else "")),
-        (phrase("Requested by"), _requester(found)),
-        (phrase("Reason"), record.reason),
         (phrase("Made"), at.moment(record.created_at)),
     ]
     if pending:
-        facts += [(phrase("Who can approve"), _approvers(found)), (phrase("Expires"), at.moment(found.expires_at))]
+        facts += [(phrase("Who can decide"), _approvers(found)), (phrase("Expires"), at.moment(found.expires_at))]
     else:
         facts.append((phrase("Ended"), _ended_at(at, found)))
     if not pending and record.decided_by not in ("", SYSTEM):
         facts.append((phrase("Decided by"), found.decided_by))
     if not pending and (given := decision_reason(record)):
         facts.append((phrase("Reason for the decision"), given))
-    nobody = no_approver(at) if found.nobody_approves else None
-    may_decide = pending and not found.why_not
-    decide = Link(url=_path(at, found, "decide/"), text=phrase("Approve or decline"))
-    withdraw = Link(url=_path(at, found, "withdraw/"), text=phrase("Withdraw"))
-    comment = Link(url=_path(at, found, "comment/"), text=phrase("Comment"))
-    links = (
-        *([decide] if may_decide else []),
-        *([comment] if _may_comment(found) else []),
-        *([withdraw] if found.can_withdraw else []),
-    )
+    tables = _show_facts(found)
+    is_long = len(found.changes) > _FEW
+    asks = Facts(((phrase("Requested by"), _requester(found)), (phrase("Reason for the request"), record.reason)))
+    changes = *_show_changes(found), *_show_effects(found), asks, *(() if is_long else tables)
     return at.build_page(
-        title_changes(found.changes, found.names),
-        Actions(links, main=may_decide) if _is_long(found) else None,
+        title_changes(found.changes, found.names, brief=True),
         Group(
             look="beside",
-            parts=(Group(look="stack", parts=(*_show_changes(found), *_show_effects(found), *_show_facts(found))), Facts(tuple(facts))),
+            parts=(Group(look="stack", parts=(*changes, *_show_decision(at, found))), Facts(tuple(facts))),
         ),
-        _why_not(found) if pending and found.why_not else None,
-        Paragraph(Cell(
-                values=(
-                    phrase("Nobody else in your organisation can approve this at present."), nobody.text,
-                    *([nobody.link] if nobody.link else []),
-                )
-            ), look="warning")
-        if nobody
-        else None,
+        *(tables if is_long else ()),
         *_show_comments(at, found),
-        None if _is_long(found) else Actions(links, main=may_decide),
-    )  # fmt: skip
+        names=found.name_changes.digest if found.name_changes else "",
+        back=None,
+    )
 
 
-async def show_decision(at: PortalContext) -> View:
-    """The form that decides on a request.
-
-    Without the right to decide, the request itself.
-    """
-    found = await _found(at, _DECIDE)
-    if not at.errors and (found.state is not ApprovalState.PENDING or found.why_not):
-        return _show_request(at, found)
+def _show_decision(at: PortalContext, found: Request) -> tuple[Part, ...]:
+    """The form that decides on a request, or why there is none."""
+    if found.state is not ApprovalState.PENDING:
+        return ()
+    parts: list[Part] = []
+    if found.nobody_approves:
+        nobody = no_approver(at)
+        alone = phrase("Nobody else in your organisation can approve this at present.")
+        links = (nobody.link,) if nobody.link else ()
+        parts.append(Paragraph(Cell(values=(alone, nobody.text, *links)), look="warning"))
+    withdraw = Actions((Link(url=_path(at, found, "withdraw/"), text=phrase("Withdraw")),))
+    if found.why_not:
+        return *parts, _why_not(found), withdraw if found.can_withdraw else None
     form = Form(
+        action=_path(at, found, "decide/"),
         button=phrase("Approve"),
         decision="approve",
         other=("decline", phrase("Decline")),
-        reason=phrase("Required to decline. The person who made the request sees it, and it is kept in the history."),
+        reason=phrase("Required to decline. The person who made the request can read it."),
     )
-    facts, is_long = _show_facts(found), _is_long(found)
-    only_decline = None
     if found.why_no_approval:
-        only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
+        parts.append(phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval))
         form = replace(form, button=phrase("Decline"), decision="decline", other=None)
-    return at.build_page(
-        phrase("Approve or decline"),
-        *_show_changes(found),
-        *_show_effects(found),
-        *(() if is_long else facts),
-        Facts(((phrase("Requested by"), _requester(found)), (phrase("Reason"), found.record.reason))),
-        only_decline or None,
-        form,
-        *(facts if is_long else ()),
-        *_show_comments(at, found),
-        names=found.name_changes.digest if found.name_changes else "",
-        back=_path(at, found),
-    )  # fmt: skip
-
-
-def _may_comment(found: Request) -> bool:
-    return found.state is ApprovalState.PENDING and (found.own or not found.why_not)
+    return *parts, form
 
 
 def _show_comments(at: PortalContext, found: Request) -> tuple[Part, ...]:
-    if not found.comments:
+    """The comments on a request, and the form that adds one."""
+    may_comment = found.state is ApprovalState.PENDING and (found.own or not found.why_not)
+    if not (found.comments or may_comment):
         return ()
     entries = (
         TimelineEntry(
@@ -387,37 +364,21 @@ def _show_comments(at: PortalContext, found: Request) -> tuple[Part, ...]:
         )
         for each, author in found.comments
     )
-    return Heading(phrase("Comments")), Timeline(tuple(entries))
-
-
-async def show_comment_form(at: PortalContext) -> View:
-    """The form that adds a comment.
-
-    Without the right to it, the request itself.
-    """
-    found = await _found(at, _COMMENT)
-    if not at.errors and not _may_comment(found):
-        return _show_request(at, found)
-    return at.build_page(
-        phrase("Comment on the request"),
-        *_show_changes(found),
-        *_show_comments(at, found),
-        Form(
-            button=phrase("Send comment"),
-            parts=(
-                Field(
-                    name="comment", label=phrase("Comment"), most=MOST_REASON_CHARACTERS, value=at.form.get("comment", ""),
-                    hint=phrase("We send it by e-mail to the person who made the request and to everybody who has commented."),
-                ),
-            ),
-        ),
-        back=_path(at, found),
+    field = Field(
+        name="comment", label=phrase("Comment"), most=MOST_REASON_CHARACTERS, value=at.form.get("comment", ""),
+        hint=phrase("We send it by e-mail to the person who made the request and to everybody who has commented."),
     )  # fmt: skip
+    form = Form(action=_path(at, found, "comment/"), parts=(field,), secondary=True, button=phrase("Send comment"))
+    return (
+        Heading(phrase("Comments")),
+        Timeline(tuple(entries)) if found.comments else None,
+        form if may_comment else None,
+    )
 
 
 async def save_comment(at: PortalContext) -> FormResult:
     """Add a comment. Raises InvalidInput."""
-    found = await _found(at, _COMMENT)
+    found = await _found(at)
     text = at.form.get("comment", "").strip()
     if not is_one_line(text):
         wrong = phrase("Enter a comment of one line, at most {count} characters long.", count=MOST_REASON_CHARACTERS)
@@ -429,7 +390,7 @@ async def save_comment(at: PortalContext) -> FormResult:
 
 async def ask_withdrawal(at: PortalContext) -> Check:
     """The check before one's own request is withdrawn."""
-    found = await _found(at, _WITHDRAW)
+    found = await _found(at)
     request_id, page = found.record.request_id, f"{REQUESTS}/{found.record.request_id}"
     if not (at.form or found.can_withdraw):
         raise SeeOther(page)
@@ -449,14 +410,14 @@ async def ask_withdrawal(at: PortalContext) -> Check:
         button=phrase("Withdraw the request"),
         danger=True,
         reason=phrase("You can leave it empty."),
-        back=Link(url=_path(at, found), text=phrase("Go back")),
+        up=Link(url=_path(at, found), text=COLUMNS[0]),
         change=withdraw,
     )
 
 
 async def save_decision(at: PortalContext) -> FormResult:
     """Approve or decline, with the reason. Raises InvalidInput."""
-    found = await _found(at, _DECIDE)
+    found = await _found(at)
     decision = at.form.get("decision", "")
     if decision not in {"approve", "decline"}:
         raise InvalidInput(phrase("Choose whether to approve or decline."))
@@ -475,16 +436,22 @@ async def save_decision(at: PortalContext) -> FormResult:
     return FormResult("request-approved", f"{REQUESTS}/{request_id}")
 
 
+def _named(verb: str = "") -> re.Pattern[str]:
+    return re.compile(rf"{REQUESTS}/{verb}[0-9a-f]+-[A-Za-z0-9_-]+")
+
+
 SECTION: Final = Section[PortalContext](
     name=REQUESTS,
     pages={
         REQUESTS: PortalPage(view=show_requests),
     },
     named_pages={
-        _REQUEST: PortalPage(view=show_request),
-        _DECIDE: PortalPage(view=show_decision, submit=save_decision, fresh=True, needs=("write", "approval")),
-        _COMMENT: PortalPage(view=show_comment_form, submit=save_comment, fresh=True, needs=("write", "withdrawal")),
-        _WITHDRAW: check_page(ask_withdrawal, needs=("write", "withdrawal")),
+        _named(): PortalPage(view=show_request),
+        _named("decide/"): PortalPage(view=show_request, submit=save_decision, fresh=True, needs=("write", "approval")),
+        _named("comment/"): PortalPage(
+            view=show_request, submit=save_comment, fresh=True, needs=("write", "withdrawal")
+        ),
+        _named("withdraw/"): check_page(ask_withdrawal, needs=("write", "withdrawal")),
     },
     fields=frozenset({"reason", "decision", "comment"}),
     filters=frozenset({"state", "before", "waiting", "own"}),

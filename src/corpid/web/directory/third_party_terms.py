@@ -126,7 +126,7 @@ def _confirm(
 
 def _show_terms(
     at: PortalContext, service: Service, up: Link | None, heading: Phrase, lead: tuple[Part, ...], *,
-    start: str, end: str, end_hint: Phrase, back: str, hidden: tuple[tuple[str, str], ...] = (),
+    start: str, end: str, end_hint: Phrase, back: str = "", hidden: tuple[tuple[str, str], ...] = (),
     roles: tuple[Option, ...] = (), part: Field | None = None, before: tuple[Parameter, ...] = (),
     within: ThirdPartyGrant | None = None, used: ValuesInUse = NO_VALUES, further: Link | None = None,
     names: str = "", step_name: str = "",
@@ -456,7 +456,6 @@ async def show_change(at: PortalContext) -> View:
         end_hint=NO_END_HINT,
         before=grant.parameters,
         step_name=version_of(grant),
-        back=url(at, "grant", grant),
     )
 
 
@@ -688,7 +687,6 @@ async def show_role_change(at: PortalContext) -> View:
         within=found.grant,
         used=await _list_values(at, found),
         step_name=version_of(row, found.grant),
-        back=url(at, "grant", found.grant),
         further=Link(url=url(at, "take-away", row), text=phrase("Remove this access")),
         names=_names(given),
     )

@@ -520,7 +520,6 @@ async def ask_owner(at: ConsoleContext) -> Check:
         button=phrase("Appoint the owner"),
         names=None,
         up=Link(url=back, text=phrase("Back")),
-        back=Link(url=back, text=phrase("Cancel")),
         change=lambda: _appoint(at, entity, read),
         done=FormResult("owner-appointed", entity_page_path(entity.entity_id)),
     )

@@ -438,6 +438,7 @@ class Selection(ViewPart, frozen=True, kw_only=True):
     """the rows that this selects; 0: those of the page"""
     note: Phrase | None = None
     """why there is no such checkbox"""
+    all_chosen: bool = False
     kept: tuple[tuple[str, str], ...] = ()
     """hidden fields, such as the filters"""
 
@@ -464,6 +465,11 @@ class Table(Component, frozen=True, kw_only=True):
     """the address of the same list as CSV; empty: none"""
     more: Phrase | None = None
     """below the rows, if they are not all"""
+
+
+def is_chosen(form: Mapping[str, str], value: str) -> bool:
+    """Return whether the form of a selection has this row."""
+    return f"{LEAVE_OUT}{value}" not in form if "all" in form else f"{SELECT}{value}" in form
 
 
 def table(

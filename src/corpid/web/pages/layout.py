@@ -216,7 +216,10 @@ class Field(Component, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, choices (several words, one a line), text, decimal, numeric, or one of INPUTS"""
+    """lines, flag, words, choices (several words, one a line), text, decimal, numeric, find, or one of INPUTS
+
+    find: what its form finds is offered while one types.
+    """
     value: str = ""
     words: tuple[tuple[str, Phrase | str | ViewPart], ...] = ()
     """the closed list of values, each with its text, or that of a checkbox with what a cell shows"""

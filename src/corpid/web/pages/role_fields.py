@@ -74,6 +74,16 @@ def role_options(service: Service) -> tuple[Option, ...]:
     return tuple((role, role, described.get(role, "")) for role in service.roles)
 
 
+def _describe(service: Service, description: str) -> Phrase | str:
+    """The description of a role, with the values that it needs."""
+    part = (PART,) if service.sub_entity == "mandatory" else ()
+    needed = (*part, *(each.name for each in service.parameters if each.mandatory))
+    if not needed:
+        return description
+    needs = phrase("Needs: {names}", names=needed)
+    return phrase("{description}. {needs}", description=description, needs=needs) if description else needs
+
+
 def read(given: Mapping[str, str], service: Service, *, otherwise: RoleForm | None = None) -> RoleForm:
     """The form as it was sent; `otherwise` holds what was not."""
     known = otherwise or RoleForm(service=service)
@@ -233,7 +243,7 @@ def choose_role(
                 (
                     name_choice(each, role),
                     phrase("{service}: {role}", service=each.name, role=role) if role else each.name,
-                    described or each.description,
+                    _describe(each, described or each.description),
                 )
                 for role, _, described in role_options(each) or (("", "", ""),)
             ),
