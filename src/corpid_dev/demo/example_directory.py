@@ -279,8 +279,7 @@ def with_own_secrets(directory: ExampleDirectory, path: Path) -> ExampleDirector
     kept = _read(path)
     users: dict[str, Any] = {}
     for user_name, user in directory.sections["users"].items():
-        known = kept.get(user_name, {})
-        own = {"password": known.get("password") or _password(), "totp_secret": known.get("totp_secret") or _totp()}
+        own = own_secrets(kept.get(user_name, {}))
         users[user_name] = {**user, **{name: own[name] for name in _NAMES if name in user}}
     own_of = {user_name: {name: user[name] for name in _NAMES if name in user} for user_name, user in users.items()}
     private_files.replace(path, json.dumps(own_of, indent=1).encode())
@@ -297,12 +296,16 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
     return kept
 
 
+def own_secrets(known: Mapping[str, str]) -> dict[str, str]:
+    """A person's password and TOTP secret, new where none is known."""
+    return {
+        "password": known.get("password") or _password(),
+        "totp_secret": known.get("totp_secret") or b32encode(secrets.token_bytes(_TOTP_BYTES)).decode(),
+    }
+
+
 def _password() -> str:
     """Sixteen letters and digits, in groups for typing."""
     text = b32encode(secrets.token_bytes(10)).decode().lower()
     size = len(text) // _GROUPS
     return "-".join(text[start : start + size] for start in range(0, len(text), size))
-
-
-def _totp() -> str:
-    return b32encode(secrets.token_bytes(_TOTP_BYTES)).decode()
