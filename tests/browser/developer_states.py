@@ -17,7 +17,10 @@ from corpid.web.pages.client_fields import PRIVATE_KEY, choices_of, fields_of, n
 from corpid.web.pages.layout import Frame, Link
 from corpid_dev.flows import inspection
 from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
-from corpid_dev.flows.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
+from corpid_dev.flows.readiness_runs import Run, RunRequest, RunState
+from corpid_dev.readiness.cases import BASELINE, CASES
+from corpid_dev.readiness.observation import Finding, Observation, Verdict
+from corpid_dev.readiness.report import Report, Result
 from corpid_dev.relying_party.jwt import base64url
 from corpid_dev.web import index, traffic
 from corpid_dev.web.clients import HEADING, DeveloperClientForm
@@ -193,14 +196,29 @@ CHECKED: Final = RunRequest(
     issuer=ISSUER, url=f"http://127.0.0.1:8410/login?next={'a' * 90}", user="rina", entity="209900042K"
 )
 LINES: Final = deque(("PASSED baseline: a session begins", f"FAILED state-altered: the page says {'x' * 90}"))
-RESULTS: Final = RunResults(
-    sentence="1 failed, 1 passed",
-    rows=(
-        CaseRow(verdict="failed", case="state-altered", title="A callback with another state is refused", seen=f"a session began at http://127.0.0.1:8410/{'b' * 90}", fix="Compare state with the value that you stored for this browser."),
-        CaseRow(verdict="passed", case="baseline", title="An ordinary sign-in: a session begins", seen="a session begins", fix=""),
+REPORT: Final = Report(
+    url=CHECKED.url,
+    issuer=CHECKED.issuer,
+    client_id="permits-portal",
+    marker="",
+    user=CHECKED.user,
+    at=0,
+    seconds=60,
+    results=(
+        Result(
+            case=BASELINE,
+            finding=Finding(verdict=Verdict.PASSED, seen="a session begins"),
+            observation=Observation(sign_ins=()),
+            seconds=1,
+        ),
+        Result(
+            case=CASES["state-altered"],
+            finding=Finding(verdict=Verdict.FAILED, seen=f"a session began at http://127.0.0.1:8410/{'b' * 90}"),
+            observation=Observation(sign_ins=()),
+            seconds=1,
+        ),
     ),
-    files={},
-)  # fmt: skip
+)
 
 STATES: Final[Mapping[str, View]] = {
     "readiness": READINESS,
@@ -210,7 +228,7 @@ STATES: Final[Mapping[str, View]] = {
         errors=(("url", phrase("Enter an address that begins with http:// or https://, without a password.")),),
     ),
     "readiness-running": replace(READINESS, run=Run(asked=CHECKED, lines=LINES)),
-    "readiness-done": replace(READINESS, run=Run(asked=CHECKED, state=RunState.DONE, outcome=RESULTS)),
+    "readiness-done": replace(READINESS, run=Run(asked=CHECKED, state=RunState.DONE, report=REPORT)),
     "readiness-by-command": replace(READINESS, runs=False),
     "schemas": build_page("/developer/schemas/"),
     "schemas-of-a-generation": build_page("/developer/schemas/", "current"),

@@ -40,7 +40,7 @@ from corpid_dev.developer_api import trusting
 from corpid_dev.flows.people import Developer
 from corpid_dev.flows.readiness_runs import Runs
 from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST, TLS, Hosting, NetworkHost
-from corpid_dev.readiness.background import Checker
+from corpid_dev.readiness.background import check_as_asked
 from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
 from corpid_dev.web.demo_extension import DemoExtension
@@ -237,7 +237,7 @@ async def running_issuers(
             website = DemoRP(registration, http, time.time, beside, mode)
             await stack.enter_async_context(served(website.app, own_sockets, tls=secured))
         if hosting.network is None:
-            developer.readiness = Runs(Checker(tls=trusting(authority)))
+            developer.readiness = Runs(partial(check_as_asked, tls=trusting(authority)))
             stack.push_async_callback(developer.readiness.close)  # before the servers, at which it withdraws its orders
         timezone = composed.provider.policy.timezone
         yield tuple(

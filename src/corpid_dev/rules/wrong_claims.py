@@ -194,9 +194,10 @@ def callback(order: Order, given: Pairs) -> Pairs | None:
             return _without(given, "state")
         case "iss-missing" if "iss" in sent:
             return _without(given, "iss")
-        case "error" if "code" in sent:
+        case "error" | "error-state" as fault if "code" in sent:
             error = (("error", order.text("error")), ("error_description", "an order of the sandbox"))
-            return (*error, *_without(given, "code"))
+            kept = _without(given, "code")
+            return (*error, *(kept if fault == "error" else _with(kept, "state", "another-state")))
         case "code-twice" if "code" in sent:
             return (*given, ("code", sent["code"]))
         case "code" if "code" in sent:

@@ -93,10 +93,10 @@ async def file(request: Request, web: WebContext, mode: Mode) -> Response:
     runs, name = mode.developer.readiness, request.path_params["rest"]
     run = runs.latest if runs is not None else None
     kind = name.removeprefix("report.")
-    if run is None or run.outcome is None or kind == name or kind not in TYPES:
+    if run is None or run.report is None or kind == name or kind not in TYPES:
         return await not_found(request, web)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="readiness-{name}"'}
-    return Response(run.outcome.files[kind], 200, headers, TYPES[kind])
+    return Response(run.report.file(kind), 200, headers, TYPES[kind])
 
 
 def _view(
