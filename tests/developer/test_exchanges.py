@@ -10,7 +10,7 @@ import httpx
 
 from corpid.web.http.server import bind
 from corpid_dev.flows import exchanges as kept_exchanges
-from corpid_dev.flows.exchanges import Answer, Exchange, Exchanges
+from corpid_dev.flows.exchanges import Answer, Exchange, Exchanges, Pairs
 from corpid_dev.relying_party.verification import Callback
 from tests.developer.scene import KEY, SIGN_INS, developer, order
 from tests.sign_in.world import BASE, new_world, walk_to
@@ -154,6 +154,9 @@ class Recording:
         if exchange.endpoint == "discovery":
             exchange.status, exchange.response_body = 200, b"{}"
             exchange.orders.append("changed")
+
+    async def change_callback(self, exchange: Exchange) -> Pairs:
+        return exchange.callback
 
     def refusing(self, exchange: Exchange) -> None:
         """Refuse nothing."""
