@@ -17,19 +17,20 @@ from corpid.web.pages.client_fields import PRIVATE_KEY, choices_of, fields_of, n
 from corpid.web.pages.layout import Frame, Link
 from corpid_dev.flows import inspection
 from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
+from corpid_dev.flows.orders import ActiveOrder
 from corpid_dev.flows.readiness_runs import Run, RunRequest, RunState
 from corpid_dev.readiness.cases import BASELINE, CASES
 from corpid_dev.readiness.observation import Finding, Observation, Verdict
 from corpid_dev.readiness.report import Report, Result
 from corpid_dev.relying_party.jwt import base64url
-from corpid_dev.web import index, traffic
+from corpid_dev.rules.orders import Order
+from corpid_dev.web import index, readiness, traffic
 from corpid_dev.web.clients import HEADING, DeveloperClientForm
 from corpid_dev.web.documents import build_page
 from corpid_dev.web.mode import TITLE
-from corpid_dev.web.orders import OrderRow, OrdersPage
+from corpid_dev.web.orders import OrdersPage
 from corpid_dev.web.pages import AnybodyPage, PersonFields
 from corpid_dev.web.readiness import ReadinessPage
-from corpid_dev.web.readiness import RunFields as AskedFor
 from tests.browser.seeded import Visit
 from tests.developer.scene import developer
 from tests.developer.test_clients import SHOP, sent
@@ -180,8 +181,13 @@ SANDBOX: Final = OrdersPage(
     clients=("demo-rp", "a-client-with-a-name-that-is-as-long-as-a-client-identifier-can-reasonably-be"),
 )
 ORDERS: Final = (
-    OrderRow(order_id="1", name="error", members=(("endpoint", "token"), ("error", "temporarily_unavailable"), ("description", "a description without any spaces: " + "x" * 90)), client_id="demo-rp", sign_in="", left=2, obeyed=0),
-    OrderRow(order_id="2", name="callback", members=(("fault", "late"),), client_id="", sign_in="urn:x", left=None, obeyed=12),
+    ActiveOrder(
+        order_id="1", issuer_id="first", at=0, left=2,
+        order=Order(name="error", client_id="demo-rp", members={"endpoint": "token", "error": "temporarily_unavailable", "description": "a description without any spaces: " + "x" * 90}),
+    ),
+    ActiveOrder(
+        order_id="2", issuer_id="first", at=0, left=None, obeyed=12, order=Order(name="callback", members={"fault": "late"}, sign_in="urn:x"),
+    ),
 )  # fmt: skip
 
 READINESS: Final = ReadinessPage(
@@ -224,7 +230,7 @@ STATES: Final[Mapping[str, View]] = {
     "readiness": READINESS,
     "readiness-refused": replace(
         READINESS,
-        typed=AskedFor(url="rp.example/login"),
+        typed={**readiness.EMPTY, "url": "rp.example/login"},
         errors=(("url", phrase("Enter an address that begins with http:// or https://, without a password.")),),
     ),
     "readiness-running": replace(READINESS, run=Run(asked=CHECKED, lines=LINES)),
