@@ -43,6 +43,7 @@ from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST, TL
 from corpid_dev.readiness.background import check_as_asked
 from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.web.clients import LEGACY_DAYS
 from corpid_dev.web.demo_extension import DemoExtension
 from corpid_dev.web.mode import KEY, Mode
 from corpid_dev.web.paths import DEVELOPER_PATH
@@ -75,8 +76,6 @@ WITHOUT_PRESET: Final[Mapping[str, object]] = MappingProxyType(
         "jwe_header_claims": False,
     }
 )
-LEGACY_DAYS: Final = 365
-"""for which clients are registered with a generation that ends"""
 
 
 class DemoError(Exception):
