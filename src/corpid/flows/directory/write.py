@@ -130,6 +130,8 @@ _MOST_ENDING: Final = 1000
 """roles that a membership ends with, of each kind"""
 _MOST_NAMED: Final = 2 * _MOST_ENDING + 2
 """changes that a request names with those that follow: one transaction, which makes other writers wait"""
+_MOST_WAITING: Final = 4000
+"""changes of an entity that wait for approval: pages that count or list requests read them all"""
 _MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
 
@@ -253,6 +255,7 @@ async def write_changes(
     if to_make is not None:
         requested = await _add_endings(registry, changes)
         request = await _build_request(registry, found, requested, to_make)
+        await _check_waiting(registry, request)
         event = to_make.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
         event = replace(event, object=request.request_id, entity_id=request.entity_id)
         written: list[StoreChange] = [Change(None, request, event)]
@@ -677,6 +680,20 @@ async def _add_endings(registry: Registry, changes: Sequence[Change]) -> Sequenc
     if len(changes) + len(ending) > _MOST_NAMED:
         raise Refused(phrase("a request for approval can have at most {count} changes: split it", count=_MOST_NAMED))
     return (*ending, *changes)
+
+
+async def _check_waiting(registry: Registry, request: ChangeRequest) -> None:
+    """Raise Refused if too many changes of its entity would wait with it."""
+    where = {"entity_id": request.entity_id, "state": ApprovalState.PENDING.value}
+    found = await registry.directory.page(ChangeRequest, where, limit=_MOST_WAITING)
+    waiting = (each for each in found if state_at(each, request.created_at) is ApprovalState.PENDING)
+    if sum(len(each.changes) for each in (*waiting, request)) > _MOST_WAITING:
+        raise Refused(
+            phrase(
+                "at most {count} changes of an organisation can wait for approval: decide on some of them first",
+                count=_MOST_WAITING,
+            )
+        )
 
 
 def is_membership_end(change: Change) -> bool:
