@@ -90,7 +90,7 @@ class DeveloperMode(Protocol):
         """The test people whom a page offers."""
 
     async def change_response(self, response: AuthorizationResponse) -> AuthorizationResponse:
-        """The response to the relying party, which an order of the sandbox may change."""
+        """The response to the relying party; the sandbox may change it."""
 
     async def sign_in_at_once(
         self, context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]

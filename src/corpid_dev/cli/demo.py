@@ -173,7 +173,7 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
 
 
 def _labelled(*rows: tuple[str, Part]) -> None:
-    """One line a row; a row without a label goes on from the one above."""
+    """One line a row; one without a label continues the last."""
     for label, text in rows:
         output.line(f"{label:<11}", text)
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ResultSet(NamedTuple):
-    """The roles at one service, as a third party for one client entity."""
+    """The roles at one service, perhaps for one client entity."""
 
     service: str
     rows: Sequence[Mapping[str, Any]]
@@ -21,7 +21,7 @@ class ResultSet(NamedTuple):
 
 
 def result_sets(block: Mapping[str, Any]) -> Iterator[ResultSet]:
-    """The result sets of a block, of the entity itself or a third party.
+    """The result sets of a block of roles.
 
     Source: Spec 2.6
     """

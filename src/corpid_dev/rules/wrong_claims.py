@@ -69,7 +69,7 @@ def _another_person(sub: str) -> str:
 
 
 def _add_unknown(results: list[Claims]) -> None:
-    """A role at each service, and a service, that nobody has heard of."""
+    """Add an unknown role at each service, and an unknown service."""
     for service in results:
         _add_rows(service, 1)
     results.append({"CPESrvcID": "SANDBOX-SERVICE", "Auth_Result_Set": {"Row_Count": 1, "Row": [dict(_ROW)]}})
@@ -92,7 +92,10 @@ def _add_rows(service: Claims, count: int) -> None:
 def _with_results(
     given: Mapping[str, Any], names: tuple[str, ...], change: Callable[[list[Claims]], None]
 ) -> Claims | None:
-    """Change the services in blocks of roles: objects, or texts that hold JSON (D22)."""
+    """The claims with other services in these blocks of roles.
+
+    A block is an object, or a text that holds JSON (D22). None if there is none.
+    """
     changed = dict(given)
     found = [name for name in names if name in given]
     for name in found:

@@ -97,7 +97,7 @@ class Mode:
         return tuple(self.developer.people.values()) if self.opens(request) else ()
 
     async def change_response(self, response: AuthorizationResponse) -> AuthorizationResponse:
-        """The response to the relying party, kept, as an order may have changed it.
+        """The response to the relying party, as an order changes it.
 
         Source: D66
         """

@@ -271,7 +271,7 @@ def _read_log(scope: Scope, exchange: Exchange) -> None:
 
 
 def _interaction(exchange: Exchange, sign_in: str) -> str:
-    """The id of the sign-in to whose page an answer leads a browser."""
+    """The id of the sign-in to whose page an answer leads."""
     location = dict(exchange.response_headers).get("location", "")
     rest = location.partition(sign_in)[2] if exchange.status in _REDIRECTS else ""
     return rest.partition("/")[0].partition("?")[0]
