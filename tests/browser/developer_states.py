@@ -17,16 +17,20 @@ from corpid.web.pages.client_fields import PRIVATE_KEY, choices_of, fields_of, n
 from corpid.web.pages.layout import Frame, Link
 from corpid_dev.flows import inspection
 from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
-from corpid_dev.flows.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
+from corpid_dev.flows.orders import ActiveOrder
+from corpid_dev.flows.readiness_runs import Run, RunRequest, RunState
+from corpid_dev.readiness.cases import BASELINE, CASES
+from corpid_dev.readiness.observation import Finding, Observation, Verdict
+from corpid_dev.readiness.report import Report, Result
 from corpid_dev.relying_party.jwt import base64url
-from corpid_dev.web import index, traffic
+from corpid_dev.rules.orders import Order
+from corpid_dev.web import index, readiness, traffic
 from corpid_dev.web.clients import HEADING, DeveloperClientForm
 from corpid_dev.web.documents import build_page
 from corpid_dev.web.mode import TITLE
-from corpid_dev.web.orders import OrderRow, OrdersPage
+from corpid_dev.web.orders import OrdersPage
 from corpid_dev.web.pages import AnybodyPage, PersonFields
 from corpid_dev.web.readiness import ReadinessPage
-from corpid_dev.web.readiness import RunFields as AskedFor
 from tests.browser.seeded import Visit
 from tests.developer.scene import developer
 from tests.developer.test_clients import SHOP, sent
@@ -177,8 +181,13 @@ SANDBOX: Final = OrdersPage(
     clients=("demo-rp", "a-client-with-a-name-that-is-as-long-as-a-client-identifier-can-reasonably-be"),
 )
 ORDERS: Final = (
-    OrderRow(order_id="1", name="error", members=(("endpoint", "token"), ("error", "temporarily_unavailable"), ("description", "a description without any spaces: " + "x" * 90)), client_id="demo-rp", sign_in="", left=2, obeyed=0),
-    OrderRow(order_id="2", name="callback", members=(("fault", "late"),), client_id="", sign_in="urn:x", left=None, obeyed=12),
+    ActiveOrder(
+        order_id="1", issuer_id="first", at=0, left=2,
+        order=Order(name="error", client_id="demo-rp", members={"endpoint": "token", "error": "temporarily_unavailable", "description": "a description without any spaces: " + "x" * 90}),
+    ),
+    ActiveOrder(
+        order_id="2", issuer_id="first", at=0, left=None, obeyed=12, order=Order(name="callback", members={"fault": "late"}, sign_in="urn:x"),
+    ),
 )  # fmt: skip
 
 READINESS: Final = ReadinessPage(
@@ -193,24 +202,39 @@ CHECKED: Final = RunRequest(
     issuer=ISSUER, url=f"http://127.0.0.1:8410/login?next={'a' * 90}", user="rina", entity="209900042K"
 )
 LINES: Final = deque(("PASSED baseline: a session begins", f"FAILED state-altered: the page says {'x' * 90}"))
-RESULTS: Final = RunResults(
-    sentence="1 failed, 1 passed",
-    rows=(
-        CaseRow(verdict="failed", case="state-altered", title="A callback with another state is refused", seen=f"a session began at http://127.0.0.1:8410/{'b' * 90}", fix="Compare state with the value that you stored for this browser."),
-        CaseRow(verdict="passed", case="baseline", title="An ordinary sign-in: a session begins", seen="a session begins", fix=""),
+REPORT: Final = Report(
+    url=CHECKED.url,
+    issuer=CHECKED.issuer,
+    client_id="permits-portal",
+    marker="",
+    user=CHECKED.user,
+    at=0,
+    seconds=60,
+    results=(
+        Result(
+            case=BASELINE,
+            finding=Finding(verdict=Verdict.PASSED, seen="a session begins"),
+            observation=Observation(sign_ins=()),
+            seconds=1,
+        ),
+        Result(
+            case=CASES["state-altered"],
+            finding=Finding(verdict=Verdict.FAILED, seen=f"a session began at http://127.0.0.1:8410/{'b' * 90}"),
+            observation=Observation(sign_ins=()),
+            seconds=1,
+        ),
     ),
-    files={},
-)  # fmt: skip
+)
 
 STATES: Final[Mapping[str, View]] = {
     "readiness": READINESS,
     "readiness-refused": replace(
         READINESS,
-        typed=AskedFor(url="rp.example/login"),
+        typed={**readiness.EMPTY, "url": "rp.example/login"},
         errors=(("url", phrase("Enter an address that begins with http:// or https://, without a password.")),),
     ),
     "readiness-running": replace(READINESS, run=Run(asked=CHECKED, lines=LINES)),
-    "readiness-done": replace(READINESS, run=Run(asked=CHECKED, state=RunState.DONE, outcome=RESULTS)),
+    "readiness-done": replace(READINESS, run=Run(asked=CHECKED, state=RunState.DONE, report=REPORT)),
     "readiness-by-command": replace(READINESS, runs=False),
     "schemas": build_page("/developer/schemas/"),
     "schemas-of-a-generation": build_page("/developer/schemas/", "current"),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid.web.pages.rendering import Renderer
 from corpid_dev.flows.readiness_runs import Run, RunState
-from tests.browser.developer_states import CHECKED, READINESS, RESULTS
+from tests.browser.developer_states import CHECKED, READINESS, REPORT
 from tests.browser.gallery import served
 from tests.browser.states import STATES
 from tests.browser.test_demo import demonstrated
@@ -95,7 +95,7 @@ def test_the_readiness_report_moves_by_itself_from_the_first_line_to_the_results
         page.get_by_role("heading", name="The check is running").wait_for()
         run.progress("PASSED baseline")
         page.get_by_text("PASSED baseline").wait_for()
-        run.outcome, run.state = RESULTS, RunState.DONE
+        run.report, run.state = REPORT, RunState.DONE
         page.get_by_role("heading", name="Results").wait_for()
 
 

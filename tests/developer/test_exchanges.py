@@ -10,7 +10,7 @@ import httpx
 
 from corpid.web.http.server import bind
 from corpid_dev.flows import exchanges as kept_exchanges
-from corpid_dev.flows.exchanges import Answer, Exchange, Exchanges
+from corpid_dev.flows.exchanges import Answer, Exchange, Exchanges, Pairs
 from corpid_dev.relying_party.verification import Callback
 from tests.developer.scene import KEY, SIGN_INS, developer, order
 from tests.sign_in.world import BASE, new_world, walk_to
@@ -104,6 +104,20 @@ async def test_tokens_are_kept_as_they_were_signed() -> None:
         assert answer["claims"]["sub"] == "id-alice"
 
 
+async def test_the_request_that_reads_the_keys_shows_what_it_signs() -> None:
+    """D42, D66: the first one of a process, and each that finds its keys older than five seconds."""
+    async with watched_demo() as (made, _):
+        rp, browser = await made.relying_party(), await made.browser()
+        await walk_to(made, browser, rp, ("password", "code", "entity"))
+        assert browser.left is not None
+        made.provider.signing_keys.drop()
+        await rp.redeem(browser.left)
+        made.provider.signing_keys.drop()
+        await rp.userinfo()
+        found = {each["endpoint"]: each["signed"] for each in await listed(made)}
+        assert [len(found["token"]), len(found["userinfo"])] == [2, 1]
+
+
 async def test_what_is_a_persons_is_not_kept() -> None:
     """D48, D66: no password, factor, form, cookie or page; a relying party's own credentials are its own."""
     async with watched_demo() as (made, mode):
@@ -140,6 +154,9 @@ class Recording:
         if exchange.endpoint == "discovery":
             exchange.status, exchange.response_body = 200, b"{}"
             exchange.orders.append("changed")
+
+    async def change_callback(self, exchange: Exchange) -> Pairs:
+        return exchange.callback
 
     def refusing(self, exchange: Exchange) -> None:
         """Refuse nothing."""

@@ -112,6 +112,7 @@ async def test_a_callback_is_wrong_in_one_way_and_refused(generation: str) -> No
         "iss": "callback: iss: expected",
         "iss-missing": "callback: iss: expected",
         "error": "callback: access_denied",
+        "error-state": "callback: state: expected",
         "code-twice": "callback: nothing twice",
         "late": "token: invalid_grant",
         "code": "token: invalid_grant",
@@ -122,7 +123,7 @@ async def test_a_callback_is_wrong_in_one_way_and_refused(generation: str) -> No
         for fault, verdict in verdicts.items():
             if fault == "iss-missing" and not made.provider.policy.returns_iss:
                 continue
-            error = {"error": "access_denied"} if fault == "error" else {}
+            error = {"error": "access_denied"} if fault.startswith("error") else {}
             await placed(made, "callback", fault=fault, times=1, **error)
             found = await outcome(made, await party(made))
             assert found.startswith(verdict), (fault, found)

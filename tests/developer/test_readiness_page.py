@@ -13,16 +13,16 @@ import pytest
 
 from corpid_dev.flows.readiness_runs import (
     MOST_LINES,
-    CaseRow,
     Run,
     RunInProgress,
     RunRequest,
-    RunResults,
     Runs,
     RunState,
 )
-from corpid_dev.readiness.background import Checker, marker_of
+from corpid_dev.readiness.background import check_as_asked, marker_of
 from corpid_dev.readiness.cases import BASELINE, CASES
+from corpid_dev.readiness.observation import Finding, Observation, Verdict
+from corpid_dev.readiness.report import Report, Result
 from corpid_dev.relying_party.interfaces import CURRENT
 from tests.developer.scene import KEY, demo_world
 from tests.readiness.scene import ENTITY, PATIENCE, USER, broken, demo
@@ -38,16 +38,26 @@ HEADERS = {"Sec-Fetch-Site": "same-origin", "Content-Type": FORM}
 ASKED = RunRequest(issuer=BASE, url="http://127.0.0.1:1/login", user="alice", entity="200000001A")
 
 
-async def waits(asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
+async def waits(asked: RunRequest, progress: Callable[[str], None]) -> Report:
     """A check that ends only when it is stopped."""
     progress(f"checking {asked.url} as {asked.user} for {asked.entity}")
     await asyncio.Event().wait()
     raise AssertionError
 
 
-async def ends(asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
-    row = CaseRow(verdict="failed", case="state-altered", title="A title", seen="<b>seen</b>", fix="Compare state.")
-    return RunResults(sentence="1 failed", rows=(row,), files={"html": "<p>", "json": "{}", "xml": "<x/>"})
+async def ends(asked: RunRequest, progress: Callable[[str], None]) -> Report:
+    finding = Finding(verdict=Verdict.FAILED, seen="<b>seen</b>")
+    case = CASES["state-altered"]
+    return Report(
+        url=asked.url,
+        issuer=asked.issuer,
+        client_id="rp1",
+        marker="",
+        user=asked.user,
+        at=0,
+        seconds=1,
+        results=(Result(case=case, finding=finding, observation=Observation(sign_ins=()), seconds=1),),
+    )
 
 
 async def test_a_check_starts_shows_its_progress_and_is_alone_until_it_is_stopped() -> None:
@@ -86,7 +96,7 @@ async def test_the_results_are_a_table_and_files() -> None:
         await browser.fill_and_submit("url", url="http://127.0.0.1:1/login")
         await asyncio.sleep(0)
         await browser.open(PAGE)
-        for shown in ("1 failed", "state-altered", "<b>seen</b>", "Compare state."):
+        for shown in ("1 failed", "state-altered", "<b>seen</b>", CASES["state-altered"].fix):
             assert shown in browser.page.text
         for name in ("html", "json", "xml"):
             answer = await browser.http.get(f"{PAGE}/report.{name}")
@@ -147,7 +157,7 @@ async def test_runs_end_with_the_process_and_their_lines_are_bounded() -> None:
     """D66: a run that is stopped cleans up first, and nothing begins after the end."""
     cleaned = asyncio.Event()
 
-    async def cleans(asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
+    async def cleans(asked: RunRequest, progress: Callable[[str], None]) -> Report:
         try:
             return await waits(asked, progress)
         finally:
@@ -186,12 +196,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDemo]:
 def test_a_demo_checks_a_relying_party_itself(running: RunningDemo) -> None:
     """D66: the runner of its pages, with few cases."""
     with broken(running) as rp:
-        checker = Checker(cases=(BASELINE, CASES["state-altered"]))
+        cases = (BASELINE, CASES["state-altered"])
         run = Run(asked=RunRequest(issuer=running.issuer, url=f"{rp.home}/login", user=USER, entity=ENTITY))
-        found = asyncio.run(checker(run.asked, run.progress))
-    assert {each.case: each.verdict for each in found.rows} == {"baseline": "passed", "state-altered": "passed"}
+        found = asyncio.run(check_as_asked(run.asked, run.progress, cases=cases))
+    assert {each.case.id: each.verdict for each in found.results} == {"baseline": "passed", "state-altered": "passed"}
     assert [line.split(":")[0] for line in run.lines] == ["PASSED baseline", "PASSED state-altered"]
-    assert json.loads(found.files["json"])["summary"]["passed"] == 2
+    assert json.loads(found.file("json"))["summary"]["passed"] == 2
 
 
 def test_a_running_demo_starts_the_check_from_its_page(running: RunningDemo) -> None:

@@ -27,7 +27,7 @@ from corpid_dev.demo.check import Inspector, Outcome
 from corpid_dev.demo.demo import LOG, running
 from corpid_dev.developer_api import trusting
 from corpid_dev.flows.readiness_runs import RunRequest
-from corpid_dev.readiness.background import Checker
+from corpid_dev.readiness.background import check_as_asked
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser
@@ -173,10 +173,13 @@ def test_commands_take_the_printed_address_and_the_authority(demo: Demo) -> None
 async def test_the_readiness_page_checks_a_website_of_the_demos_authority(demo: Demo) -> None:
     """D66: here the demo RP itself."""
     person = demo.registration.persons[0]
-    checker = Checker(cases=(CASES["state-altered"],), tls=trusting(certificate(demo).authority))
+    cases, tls = (CASES["state-altered"],), trusting(certificate(demo).authority)
     asked = RunRequest(issuer=demo.issuer, url=demo.link, user=person.user_name, entity=person.entities[0])
-    outcome = await checker(asked, lambda _: None)
-    assert {(row.case, row.verdict) for row in outcome.rows} == {("baseline", "passed"), ("state-altered", "passed")}
+    report = await check_as_asked(asked, lambda _: None, cases=cases, tls=tls)
+    assert {(each.case.id, each.verdict) for each in report.results} == {
+        ("baseline", "passed"),
+        ("state-altered", "passed"),
+    }
 
 
 def test_the_printed_lines_work_as_they_are(

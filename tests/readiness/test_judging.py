@@ -70,8 +70,9 @@ def test_a_refusal_proves_nothing_if_everything_is_refused() -> None:
 
 
 def test_a_refused_callback_leads_to_no_token_request() -> None:
-    assert verdict("state-altered", seen(OUT)) is Verdict.PASSED
-    assert verdict("state-altered", seen(OUT, calls=(call("token"),))) is Verdict.FAILED
+    altered = (call("callback", "callback"),)
+    assert verdict("state-altered", seen(OUT, login_calls=altered)) is Verdict.PASSED
+    assert verdict("state-altered", seen(OUT, login_calls=altered, calls=(call("token"),))) is Verdict.FAILED
 
 
 def test_a_sign_in_that_could_not_be_started_is_not_judged_but_a_broken_baseline_is() -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.rules.directory.records import ListedTestPerson
     from corpid.rules.networks import Network
+    from corpid.rules.oauth.authorization_request import AuthorizationResponse
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.web.pages.layout import Link
     from corpid.web.pages.rendering import Renderer
@@ -87,6 +88,9 @@ class DeveloperMode(Protocol):
 
     def people(self, request: Request) -> Sequence[ListedTestPerson]:
         """The test people whom a page offers."""
+
+    async def change_response(self, response: AuthorizationResponse) -> AuthorizationResponse:
+        """The response to the relying party; the sandbox may change it."""
 
     async def sign_in_at_once(
         self, context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]

@@ -28,6 +28,7 @@ from corpid_dev.demo import check as checking
 from corpid_dev.demo import demo as demonstration
 from corpid_dev.demo import demo_administration
 from corpid_dev.demo.demo import LOG, Demo, DemoError, running_issuers
+from corpid_dev.demo.demo_rp import AUTHORITY_PATH
 from corpid_dev.demo.new_rp import DEFAULT_ISSUER
 from corpid_dev.hosting import FIRST_PORT, HostUnusable, NetworkHost
 from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES, Interface
@@ -35,6 +36,7 @@ from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES, Interface
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from corpid.cli.output import Part
     from corpid_dev.demo.check import Outcome
 
     Start = Callable[[Path], AbstractAsyncContextManager[tuple[Demo, ...]]]
@@ -137,18 +139,22 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     output.line(("CorpID demo", "bold"))
     for each in demos:
         named = f"{each.issuer_id}, " if len(demos) > 1 else ""
-        output.say(f"Issuer     {named}generation {each.registration.interface.name}: {each.issuer}")
-        output.line("Open       ", (each.link, f"bold link {each.link}"))
-    output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
-    output.say(f"Portal     {demo.portal_url} (people who administer are listed below)")
-    output.say(f"Console    {demo.console_url} (as {demo_administration.OPERATOR}, an operator)")
-    output.say(f"Developer  {demo.developer_link} (your clients, test people who sign in at once, inspector, sandbox)")
+        _labelled(
+            ("Issuer", f"{named}generation {each.registration.interface.name}: {each.issuer}"),
+            ("Open", (each.link, f"bold link {each.link}")),
+        )
+    _labelled(
+        ("Mail", f"{demo.relying_party_url}/mail (what the provider sends is caught there)"),
+        ("Portal", f"{demo.portal_url} (people who administer are listed below)"),
+        ("Console", f"{demo.console_url} (as {demo_administration.OPERATOR}, an operator)"),
+        ("Developer", f"{demo.developer_link} (your clients, test people who sign in at once, inspector, sandbox)"),
+    )
     if demo.hosting.network is None:
         at = "" if demo.issuer == DEFAULT_ISSUER else f" --demo {demo.issuer}"
         if demo.hosting.certificate is not None:
             at += f" --ca {shlex.quote(str(demo.hosting.certificate.authority))}"
-        output.say(f"New RP     corpid rp-new --language node my-rp{at} (or python, go, java: yours, registered here)")
-    output.say(f"Data       {demo.data_directory} (log: {LOG})")
+        _labelled(("New RP", f"corpid rp-new --language node my-rp{at} (or python, go, java: yours, registered here)"))
+    _labelled(("Data", f"{demo.data_directory} (log: {LOG})"))
     output.say("")
     people = demo.registration.persons
     rows = [(each.name, each.user_name, each.password, each.code(now), str(len(each.entities))) for each in people]
@@ -166,56 +172,64 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     sys.stdout.flush()
 
 
+def _labelled(*rows: tuple[str, Part]) -> None:
+    """One line a row; one without a label continues the last."""
+    for label, text in rows:
+        output.line(f"{label:<11}", text)
+
+
 def _trust(issuer: str, certificate: OwnCertificate) -> None:
     """Print what makes programs and browsers of this machine trust the demo."""
     file = shlex.quote(str(certificate.authority))
     store = shlex.quote(str(certificate.authority.with_name("ca.p12")))
+    kept = f"{certificate.authority_ends:%Y-%m-%d}"
+    imported = f"-alias corpid-demo -file {file} -keystore {store} -storepass changeit"
     output.say("")
     output.line(("For https, let programs and browsers of this machine trust the demo", "bold"))
-    output.say(f"Authority  {certificate.authority}")
-    kept = f"{certificate.authority_ends:%Y-%m-%d}"
-    output.say(f"           It is the demo's own, certifies {', '.join(OWN_MACHINE)} alone, and is kept until {kept}.")
-    output.say("Browsers   Import the file as an authority for websites, or continue after the warning.")
-    output.say(f"Node       export NODE_EXTRA_CA_CERTS={file}")
-    output.say(f"Python     export SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file}")
-    output.say(f"Go         export SSL_CERT_FILE={file}")
-    output.say(f"curl       curl --cacert {file} {issuer}{DISCOVERY_PATH}")
-    imported = f"-alias corpid-demo -file {file} -keystore {store} -storepass changeit"
-    output.say(f"Java       keytool -importcert -noprompt {imported}")
-    output.say(f"           java -Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword=changeit ...")
-    output.say("           With the lines for Python, Go and Java, a program trusts no other authority.")
+    _labelled(
+        ("Authority", str(certificate.authority)),
+        ("", f"It is the demo's own, certifies {', '.join(OWN_MACHINE)} alone, and is kept until {kept}."),
+        ("Browsers", "Import the file as an authority for websites, or continue after the warning."),
+        ("Node", f"export NODE_EXTRA_CA_CERTS={file}"),
+        ("Python", f"export SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file}"),
+        ("Go", f"export SSL_CERT_FILE={file}"),
+        ("curl", f"curl --cacert {file} {issuer}{DISCOVERY_PATH}"),
+        ("Java", f"keytool -importcert -noprompt {imported}"),
+        ("", f"java -Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword=changeit ..."),
+        ("", "With the lines for Python, Go and Java, a program trusts no other authority."),
+    )
     output.say("")
 
 
 def _from_elsewhere(demo: Demo, network: NetworkHost, certificate: OwnCertificate) -> None:
     """Print link, key and certificate for browsers of other machines."""
+    authority_url = demo.relying_party_url + AUTHORITY_PATH
+    halves = certificate.fingerprint[:48], certificate.fingerprint[48:]
     output.say("")
     output.line(("From a phone, or another machine on this network", "bold"))
     output.qr_code(demo.link)
-    output.line("Open       ", (demo.link, f"bold link {demo.link}"))
-    output.say(
-        "Key        It is in the link, and new at each start. A browser that has opened the link keeps it for a day, and"
-    )
-    output.say(
-        "           sees all pages above; others get 404 from /developer and from the demo RP. Do not pass it on."
+    _labelled(
+        ("Open", (demo.link, f"bold link {demo.link}")),
+        ("Key", "It is in the link, and new at each start. A browser that has opened the link keeps it for a day, and"),
+        ("", "sees all pages above; others get 404 from /developer and from the demo RP. Do not pass it on."),
     )
     if network.is_name:
-        output.say(f"Name       {network.host} must resolve to {network.reached_at} on the phone, too.")
-    output.say(
-        "Warning    The certificate is the demo's own, so the browser warns. Continue if it shows this fingerprint (SHA-256):"
+        _labelled(("Name", f"{network.host} must resolve to {network.reached_at} on the phone, too."))
+    passkeys = (
+        "They need the installed certificate."
+        if network.is_name
+        else "They do not work at an address: start with --host NAME, and install the certificate."
     )
-    for half in (certificate.fingerprint[:48], certificate.fingerprint[48:]):
-        output.say(f"           {half.removesuffix(':')}")
-    output.say(
-        f"           No warning: install {certificate.authority} on the phone (or download it there: {demo.authority_url})."
+    _labelled(
+        (
+            "Warning",
+            "The certificate is the demo's own, so the browser warns. Continue if it shows this fingerprint (SHA-256):",
+        ),
+        *(("", half.removesuffix(":")) for half in halves),
+        ("", f"No warning: install {certificate.authority} on the phone (or download it there: {authority_url})."),
+        ("", f"It certifies {network.host} until {certificate.ends:%Y-%m-%d}, and can certify nothing else."),
+        ("Passkeys", passkeys),
     )
-    output.say(
-        f"           It certifies {network.host} until {certificate.ends:%Y-%m-%d}, and can certify nothing else."
-    )
-    if network.is_name:
-        output.say("Passkeys   They need the installed certificate.")
-    else:
-        output.say("Passkeys   They do not work at an address: start with --host NAME, and install the certificate.")
     output.say("")
 
 

@@ -14,15 +14,16 @@ from corpid_dev.cli.stopping import on_stop
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.example_directory import ExampleDirectory
 from corpid_dev.developer_api import DEFAULT_URL, NotDone, trusting
+from corpid_dev.flows.readiness_runs import ReadinessError
 from corpid_dev.readiness import report as renderings
 from corpid_dev.readiness.cases import BASELINE, CASES
 from corpid_dev.readiness.driver import Options, check
 from corpid_dev.readiness.observation import Verdict
-from corpid_dev.readiness.report import ReadinessError, Report
 from corpid_dev.readiness.visitor import Marker
 
 if TYPE_CHECKING:
     from corpid_dev.readiness.case import Case
+    from corpid_dev.readiness.report import Report
 
 _STYLES = {
     Verdict.PASSED: "green",

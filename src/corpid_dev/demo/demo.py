@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlencode
 
 from corpid import app, settings
@@ -34,15 +34,16 @@ from corpid.settings.issuers import client_rules
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 from corpid_dev.demo import demo_administration, example_directory
-from corpid_dev.demo.demo_rp import AUTHORITY_PATH, CLIENT_ID, CaughtMail, DemoRP, ProviderAccess, Registration
+from corpid_dev.demo.demo_rp import CLIENT_ID, CaughtMail, DemoRP, ProviderAccess, Registration
 from corpid_dev.demo.example_directory import ExampleDirectory, with_own_secrets
 from corpid_dev.developer_api import trusting
 from corpid_dev.flows.people import Developer
 from corpid_dev.flows.readiness_runs import Runs
 from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST, TLS, Hosting, NetworkHost
-from corpid_dev.readiness.background import Checker
+from corpid_dev.readiness.background import check_as_asked
 from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.web.clients import LEGACY_DAYS
 from corpid_dev.web.demo_extension import DemoExtension
 from corpid_dev.web.mode import KEY, Mode
 from corpid_dev.web.paths import DEVELOPER_PATH
@@ -75,8 +76,6 @@ WITHOUT_PRESET: Final[Mapping[str, object]] = MappingProxyType(
         "jwe_header_claims": False,
     }
 )
-LEGACY_DAYS: Final = 365
-"""for which the demo's client is registered with a generation that ends"""
 
 
 class DemoError(Exception):
@@ -126,11 +125,6 @@ class Demo:
     def developer_link(self) -> str:
         """The URL of developer mode, on the network with the key."""
         return self._with_key(self.developer_url)
-
-    @property
-    def authority_url(self) -> str:
-        """The URL of the certificate to install, for those with the key."""
-        return self.relying_party_url + AUTHORITY_PATH
 
     @property
     def relying_party_url(self) -> str:
@@ -222,11 +216,11 @@ async def running_issuers(
         await _apply(composed.provider, client_rules(chosen), registrations, directory, content)
         secured = hosting.server_context()
         await stack.enter_async_context(
-            _served(
+            served(
                 composed.asgi,
                 provider_sockets,
-                composed.bodiless,
-                composed.streamed,
+                bodiless=composed.bodiless,
+                streamed=composed.streamed,
                 tls=secured,
                 on_draining=developer.exchanges.close,
             )
@@ -240,9 +234,9 @@ async def running_issuers(
         for registration, own_sockets in websites:
             mode = Mode(developer, base_url=registration.url)
             website = DemoRP(registration, http, time.time, beside, mode)
-            await stack.enter_async_context(_served(website.app, own_sockets, tls=secured))
+            await stack.enter_async_context(served(website.app, own_sockets, tls=secured))
         if hosting.network is None:
-            developer.readiness = Runs(Checker(tls=trusting(authority)))
+            developer.readiness = Runs(partial(check_as_asked, tls=trusting(authority)))
             stack.push_async_callback(developer.readiness.close)  # before the servers, at which it withdraws its orders
         timezone = composed.provider.policy.timezone
         yield tuple(
@@ -345,38 +339,52 @@ async def _apply(
     directory: ExampleDirectory,
     content: bytes,
 ) -> None:
-    interfaces = [registration.interface for registration in registrations]
-    scopes = dict.fromkeys(scope for interface in interfaces for scope in interface.scopes)
-    last_day = datetime.fromtimestamp(time.time(), provider.policy.timezone).date() + timedelta(days=LEGACY_DAYS)
     client = {
         "name": "Demo RP",
         "redirect_uris": [registration.redirect_uri for registration in registrations],
         "jwks": registrations[0].keys.public(),
-        "scopes": ["openid", *scopes],
-        "services": directory.services(),
-        "generations": [interface.name for interface in interfaces],
-        "issuers": [FIRST_ISSUER, *(interface.name for interface in interfaces[1:])],
-        "legacy_until": last_day.isoformat() if any(interface.ends for interface in interfaces) else "none",
+        "issuers": [FIRST_ISSUER, *(registration.interface.name for registration in registrations[1:])],
         "enabled": "true",
+        **client_members(provider, [each.interface for each in registrations], directory.services()),
     }
     files = {
         example_directory.NAME: content,
         demo_administration.FILE: demo_administration.content(directory),
         "the demo's own client": json.dumps({"clients": {CLIENT_ID: client}}).encode(),
     }
-    by = at_command_line()
     for name, text in files.items():
-        await apply_document(
-            provider.registry,
-            provider.passwords,
-            text,
-            file=name,
-            actor=DirectoryFile.from_content(name, text, by=by),
-            new_user_id=new_user_id,
-            rules=rules,
-            plain_passwords=True,
-        )
+        await apply_file(provider, rules, name, text)
     await demo_administration.request_once(provider, directory)
+
+
+def client_members(provider: Provider, interfaces: Sequence[Interface], services: Sequence[str]) -> dict[str, Any]:
+    """The members of a client that uses all scopes of these generations."""
+    today = datetime.fromtimestamp(provider.clock(), provider.policy.timezone).date()
+    last_day = (today + timedelta(days=LEGACY_DAYS)).isoformat()
+    return {
+        "scopes": ["openid", *dict.fromkeys(scope for interface in interfaces for scope in interface.scopes)],
+        "services": services,
+        "generations": [interface.name for interface in interfaces],
+        "legacy_until": last_day if any(interface.ends for interface in interfaces) else "none",
+    }
+
+
+async def apply_file(provider: Provider, rules: RegistrationRules, name: str, content: bytes) -> None:
+    """Apply a directory file, which the next request sees.
+
+    Raises the errors of `apply_document`.
+    """
+    await apply_document(
+        provider.registry,
+        provider.passwords,
+        content,
+        file=name,
+        actor=DirectoryFile.from_content(name, content, by=at_command_line()),
+        new_user_id=new_user_id,
+        rules=rules,
+        plain_passwords=True,
+    )
+    provider.registry_cache.drop()
 
 
 async def _invite(provider: Provider, user_name: str) -> str:
@@ -395,21 +403,23 @@ async def _invite(provider: Provider, user_name: str) -> str:
 
 
 @asynccontextmanager
-async def _served(
+async def served(
     application: ASGIApp,
     sockets: list[socket.socket],
+    *,
     bodiless: frozenset[str] = frozenset(),
     streamed: frozenset[str] = frozenset(),
-    *,
     tls: ssl.SSLContext | None,
+    drain_seconds: float = DRAIN_SECONDS,
     on_draining: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
+    """A server that answers until the context ends."""
     server = Server(
         application,
         bodiless=bodiless,
         streamed=streamed,
         tls=tls,
-        drain_seconds=DRAIN_SECONDS,
+        drain_seconds=drain_seconds,
         on_draining=on_draining,
     )
     await server.start(sockets)

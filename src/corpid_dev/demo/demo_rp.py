@@ -28,6 +28,7 @@ from starlette.routing import Route
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.web.http.requests import header_values
 from corpid.web.pages.rendering import StaticFiles, packaged_static_files, page_environment
+from corpid_dev.relying_party.claims import result_sets
 from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.relying_party import Exchange, RelyingParty
 from corpid_dev.relying_party.verification import Callback, Check, CheckFailed, ProviderError, parties_of
@@ -76,8 +77,7 @@ MEANINGS: Final = {
     "enc": "the content encryption",
     "kid": "which key",
 }
-OWN_BLOCKS: Final = ("auth_info", "AuthInfo")
-OTHERS_BLOCKS: Final = ("tp_auth_info", "TPAuthInfo")
+ROLE_BLOCKS: Final = ("auth_info", "AuthInfo", "tp_auth_info", "TPAuthInfo")
 TIMES: Final = frozenset({"iat", "exp", "auth_time"})
 
 GENERATIONS: Final = {
@@ -115,29 +115,6 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class RoleRow:
-    """A role, as a table row."""
-
-    role: str
-    sub_entity: str
-    start: str
-    end: str
-    parameters: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RoleTable:
-    """The roles at one service, possibly for a client entity.
-
-    Those of a third party have one.
-    """
-
-    service: str
-    client_entity: str
-    rows: tuple[RoleRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Parties:
     """The person and the entity of a sign-in: names, else identifiers."""
 
@@ -162,29 +139,8 @@ def facts(claims: Mapping[str, Any]) -> list[Fact]:
 
     Blocks with tables of their own are left out.
     """
-    plain = {name: value for name, value in claims.items() if name not in OWN_BLOCKS + OTHERS_BLOCKS}
+    plain = {name: value for name, value in claims.items() if name not in ROLE_BLOCKS}
     return [Fact(path, _words(path, value), _meaning(path)) for path, value in _flat(plain, "")]
-
-
-def role_tables(claims: Mapping[str, Any]) -> list[RoleTable]:
-    """The services of `auth_info`, or `AuthInfo`."""
-    return [
-        RoleTable(service["CPESrvcID"], "", _rows(service["Auth_Result_Set"], "CPEntID_SUB"))
-        for service in _services(claims, OWN_BLOCKS)
-    ]
-
-
-def third_party_tables(claims: Mapping[str, Any]) -> list[RoleTable]:
-    """The client entities of `tp_auth_info`, or `TPAuthInfo`."""
-    return [
-        RoleTable(
-            service["CPESrvcID"],
-            f"{chain['CP_Clnt_ID']} ({chain['CP_ClntEnt_TYPE']})",
-            _rows(chain["Auth_Result_Set"], "CP_ClntEnt_SUB"),
-        )
-        for service in _services(claims, OTHERS_BLOCKS)
-        for chain in service["Auth_Set"]["TP_Auth"]
-    ]
 
 
 def by_subject(checks: Iterable[Check]) -> dict[str, list[Check]]:
@@ -217,23 +173,6 @@ def path_of(exchange: Exchange) -> str:
 def advice(error: str) -> str:
     """Advice on an error code; empty for an unknown one."""
     return ADVICE.get(error, "")
-
-
-def _services(claims: Mapping[str, Any], names: tuple[str, ...]) -> list[Mapping[str, Any]]:
-    return [service for name in names if name in claims for service in claims[name]["Result_Set"]["ESrvc_Result"]]
-
-
-def _rows(result_set: Mapping[str, Any], sub_entity: str) -> tuple[RoleRow, ...]:
-    return tuple(
-        RoleRow(
-            row["CPRole"] or "any role",
-            row[sub_entity],
-            row["StartDate"],
-            "no end" if row["EndDate"] == "9999-12-31" else row["EndDate"],
-            tuple((parameter["name"], parameter["value"]) for parameter in row["Parameter"]),
-        )
-        for row in result_set["Row"]
-    )
 
 
 def _flat(claims: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
@@ -606,8 +545,7 @@ class DemoRP:
             userinfo=claims,
             entity_info=attempt.entity_info,
             facts=facts,
-            role_tables=role_tables(claims),
-            third_party_tables=third_party_tables(claims),
+            result_sets=result_sets,
             checks=attempt.relying_party.checks.checks,
             check_groups=by_subject(attempt.relying_party.checks.checks),
             exchanges=attempt.relying_party.timeline.exchanges,

@@ -21,6 +21,7 @@ import yaml
 from corpid.rules.directory.sections import TEST
 from corpid.stores import private_files
 from corpid_dev.demo import example_files
+from corpid_dev.relying_party.claims import result_sets
 from corpid_dev.relying_party.people import Person
 
 if TYPE_CHECKING:
@@ -212,35 +213,17 @@ class ExampleDirectory:
         return list(self.sections.get("third_party", {}).get(part, []))
 
 
-def roles_of(claims: Mapping[str, Any], *, own_block: str, others_block: str) -> tuple[list[Role], list[Role]]:
-    """The roles in userinfo claims.
+def roles_in(block: Mapping[str, Any] | None) -> list[Role]:
+    """The roles in a block of userinfo; none without it.
 
     In the form of `roles` and `third_party_roles`.
     """
-    own = [
-        role
-        for service in _services(claims, own_block)
-        for role in _rows_of("", service["CPESrvcID"], service["Auth_Result_Set"], "CPEntID_SUB")
-    ]
-    others = [
-        role
-        for service in _services(claims, others_block)
-        for chain in service["Auth_Set"]["TP_Auth"]
-        for role in _rows_of(chain["CP_Clnt_ID"], service["CPESrvcID"], chain["Auth_Result_Set"], "CP_ClntEnt_SUB")
-    ]
-    return sorted(own), sorted(others)
-
-
-def _services(claims: Mapping[str, Any], block: str) -> list[Mapping[str, Any]]:
-    return list(claims[block]["Result_Set"]["ESrvc_Result"]) if block in claims else []
-
-
-def _rows_of(client: str, service: str, result_set: Mapping[str, Any], sub_entity: str) -> list[Role]:
-    return [
-        (client, service, row["CPRole"], row[sub_entity], row["StartDate"], row["EndDate"],
+    return sorted(
+        (each.client_entity, each.service, row["CPRole"], row[each.sub_entity], row["StartDate"], row["EndDate"],
          tuple((one["name"], one["value"]) for one in row["Parameter"]))
-        for row in result_set["Row"]
-    ]  # fmt: skip
+        for each in (result_sets(block) if block else ())
+        for row in each.rows
+    )  # fmt: skip
 
 
 def _parameters(definitions: Mapping[str, Any], given: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -279,8 +262,7 @@ def with_own_secrets(directory: ExampleDirectory, path: Path) -> ExampleDirector
     kept = _read(path)
     users: dict[str, Any] = {}
     for user_name, user in directory.sections["users"].items():
-        known = kept.get(user_name, {})
-        own = {"password": known.get("password") or _password(), "totp_secret": known.get("totp_secret") or _totp()}
+        own = own_secrets(kept.get(user_name, {}))
         users[user_name] = {**user, **{name: own[name] for name in _NAMES if name in user}}
     own_of = {user_name: {name: user[name] for name in _NAMES if name in user} for user_name, user in users.items()}
     private_files.replace(path, json.dumps(own_of, indent=1).encode())
@@ -297,12 +279,16 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
     return kept
 
 
+def own_secrets(known: Mapping[str, str]) -> dict[str, str]:
+    """A person's password and TOTP secret, new where none is known."""
+    return {
+        "password": known.get("password") or _password(),
+        "totp_secret": known.get("totp_secret") or b32encode(secrets.token_bytes(_TOTP_BYTES)).decode(),
+    }
+
+
 def _password() -> str:
     """Sixteen letters and digits, in groups for typing."""
     text = b32encode(secrets.token_bytes(10)).decode().lower()
     size = len(text) // _GROUPS
     return "-".join(text[start : start + size] for start in range(0, len(text), size))
-
-
-def _totp() -> str:
-    return b32encode(secrets.token_bytes(_TOTP_BYTES)).decode()

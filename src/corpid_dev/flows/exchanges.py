@@ -177,6 +177,9 @@ class FaultInjector(Protocol):
         Every protocol endpoint that knows its client asks before it looks at the request.
         """
 
+    async def change_callback(self, exchange: Exchange) -> Pairs:
+        """Return the parameters for the redirect URI, in place of the exchange's."""
+
     async def alter_answer(self, exchange: Exchange) -> None:
         """Change status, response_headers and response_body before they are sent."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
 MOST_LINES: Final = 200
 LONGEST_LINE: Final = 400
-"""characters of a line, and of what was seen in a case: pages of others are quoted there"""
+"""characters of a line, which quotes pages of others"""
 CLOSING_SECONDS: Final = 5.0
 """in which a run that is stopped withdraws its orders"""
 
@@ -36,27 +36,15 @@ class RunRequest:
     """text, or beginning of an address, of a page that only a signed-in person sees; empty: learned"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseRow:
-    """One case in the table of results."""
+class RunReport(Protocol):
+    """The report of a run; its page shows the results."""
 
-    verdict: str
-    case: str
-    title: str
-    seen: str
-    fix: str
+    def file(self, kind: str) -> str:
+        """The report as html, json or xml."""
+        ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResults:
-    """The results of a run. `files` are the report by its format."""
-
-    sentence: str
-    rows: tuple[CaseRow, ...]
-    files: Mapping[str, str]
-
-
-class RunError(Exception):
+class ReadinessError(Exception):
     """The report cannot be made; the message gives the remedy."""
 
 
@@ -67,8 +55,8 @@ class RunInProgress(Exception):
 class Runner(Protocol):
     """Whatever carries out the check."""
 
-    async def __call__(self, asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
-        """Check, with a line for each step. Raises RunError."""
+    async def __call__(self, asked: RunRequest, progress: Callable[[str], None]) -> RunReport:
+        """Check, with a line for each step. Raises ReadinessError."""
         ...
 
 
@@ -79,17 +67,12 @@ class Run:
     asked: RunRequest
     state: RunState = RunState.RUNNING
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
-    outcome: RunResults | None = None
+    report: RunReport | None = None
     problem: str = ""
 
     def progress(self, line: str) -> None:
         """Keep a line for those who wait."""
-        self.lines.append(clip_text(line))
-
-
-def clip_text(text: str) -> str:
-    """A text of at most LONGEST_LINE characters. Source: D66"""
-    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
+        self.lines.append(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}...")
 
 
 class Runs:
@@ -129,8 +112,8 @@ class Runs:
     async def _carried_out(self, run: Run) -> None:
         """Run to the end, and keep what came of it."""
         try:
-            run.outcome = await self._runner(run.asked, run.progress)
-        except RunError as error:
+            run.report = await self._runner(run.asked, run.progress)
+        except ReadinessError as error:
             run.state, run.problem = RunState.FAILED, str(error)
         except asyncio.CancelledError:
             run.state = RunState.STOPPED

@@ -15,6 +15,7 @@ from corpid_dev.flows import exchanges
 from corpid_dev.flows.exchanges import SignedToken
 
 if TYPE_CHECKING:
+    from corpid.rules.signing_keys import ProviderKey
     from corpid.stores.sql.registry import Registry
     from corpid_dev.flows.people import Developer
 
@@ -50,21 +51,12 @@ class RecordingSigningKeys(SigningKeys):
     ) -> None:
         super().__init__(registry, certificates=certificates, issuer=issuer)
         self._developer = developer
-        self._watched: tuple[ServerKeys, ServerKeys] | None = None
-        """the keys, and the same watched"""
 
-    async def at(self, now: float) -> ServerKeys:
-        """The keys at `now`. Raises the errors of SigningKeys.keys_at."""
-        return self._watch(await super().keys_at(now))
-
-    def fresh(self, now: float) -> ServerKeys | None:
-        keys = super().fresh(now)
-        return None if keys is None else self._watch(keys)
-
-    def _watch(self, keys: ServerKeys) -> ServerKeys:
-        if self._watched is None or self._watched[0] is not keys:
-            self._watched = keys, replace(keys, ring=RecordingKeyRing.wrap(keys.ring, self._developer))
-        return self._watched[1]
+    def use(self, stored: list[ProviderKey], now: float) -> ServerKeys:
+        keys = super().use(stored, now)
+        if not isinstance(keys.ring, RecordingKeyRing):
+            keys = self._keys = replace(keys, ring=RecordingKeyRing.wrap(keys.ring, self._developer))
+        return keys
 
 
 class FaultInjectingCache(RegistryCache):

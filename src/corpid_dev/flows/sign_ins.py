@@ -419,5 +419,4 @@ def refusal(response: AuthorizationResponse) -> tuple[str, str] | None:
 
     None for a response with a code. Source: D28
     """
-    error = response.parameters.get("error")
-    return None if error is None else (error, response.reason)
+    return (response.error, response.reason) if response.error else None

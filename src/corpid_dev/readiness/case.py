@@ -15,30 +15,16 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid_dev.readiness.observation import Endpoint, Facts, Finding, Observation, SignIn, Verdict, calls_to
+from corpid_dev.readiness.observation import Facts, Finding, Observation, SignIn, Verdict, calls_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid_dev.flows.exchanges import Endpoint
     from corpid_dev.readiness.observation import Expectation
 
-FOREIGN: Final = "changed-by-corpid-rp-check"
-"""a state, code or issuer that the relying party does not know"""
 RESOURCE: Final = "resource"
 """in an order: the endpoint that the relying party reads roles from"""
-
-
-class Alteration(Enum):
-    """Changes to a callback on its way back."""
-
-    NONE = auto()
-    STATE = auto()
-    NO_STATE = auto()
-    ISS = auto()
-    NO_ISS = auto()
-    ERROR = auto()
-    ERROR_WITH_FOREIGN_STATE = auto()
-    CODE = auto()
 
 
 class OpenedIn(Enum):
@@ -63,7 +49,6 @@ class Case:
     """placed at the provider before the login, in the words of its developer API"""
     prepared: tuple[Mapping[str, Any], ...] = ()
     """carried out before an ordinary sign-in that comes before the case"""
-    alteration: Alteration = Alteration.NONE
     opened_in: OpenedIn = OpenedIn.SAME
     sign_ins: int = 1
     needs_iss: bool = False
@@ -180,7 +165,7 @@ def stays_here(observation: Observation, facts: Facts) -> Finding | None:  # noq
 
 def no_token_request(observation: Observation, facts: Facts) -> Finding | None:  # noqa: ARG001
     """The code of a refused callback is not redeemed."""
-    calls = calls_to(observation.last.callback_calls, Endpoint.TOKEN)
+    calls = calls_to(observation.last.callback_calls, "token")
     return _failed(f"the code was sent to the token endpoint ({len(calls)} requests)") if calls else None
 
 
@@ -191,7 +176,7 @@ def no_roles(observation: Observation, facts: Facts) -> Finding | None:
     return _failed(f"the page shows roles that the provider did not send: {', '.join(shown)}") if shown else None
 
 
-def at_most(most: int, endpoint: str) -> Expectation:
+def at_most(most: int, endpoint: Endpoint) -> Expectation:
     """At most so many requests to an endpoint."""
 
     def expectation(observation: Observation, facts: Facts) -> Finding | None:  # noqa: ARG001
@@ -203,7 +188,7 @@ def at_most(most: int, endpoint: str) -> Expectation:
 
 def code_sent_once(observation: Observation, facts: Facts) -> Finding | None:  # noqa: ARG001
     """A refused code is not sent again."""
-    codes = [call.parameters.get("code", call.exchange_id) for call in observation.calls_of(Endpoint.TOKEN)]
+    codes = [call.parameters.get("code", call.exchange_id) for call in observation.calls_of("token")]
     return _failed("the same code was sent again") if len(set(codes)) < len(codes) else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from corpid_dev.readiness.case import (
     ALG,
@@ -24,7 +24,6 @@ from corpid_dev.readiness.case import (
     TOKEN_REQUESTS,
     UNKNOWN_KEY,
     USERINFO,
-    Alteration,
     Case,
     OpenedIn,
     Source,
@@ -44,7 +43,9 @@ from corpid_dev.readiness.case import (
     session_begins,
     stays_here,
 )
-from corpid_dev.readiness.observation import Endpoint, Expectation
+
+if TYPE_CHECKING:
+    from corpid_dev.readiness.observation import Expectation
 
 _CLIENT: Final = "compare it with your client_id"
 
@@ -58,12 +59,12 @@ def _callback(
     title: str,
     fix: str,
     sources: tuple[Source, ...],
-    alteration: Alteration,
+    *orders: Mapping[str, Any],
     **more: Any,
 ) -> Case:
     """A case in which the callback is not what the provider sent."""
     expects = (refused, no_token_request)
-    return Case(id=case_id, title=title, expects=expects, fix=fix, sources=sources, alteration=alteration, **more)
+    return Case(id=case_id, title=title, expects=expects, fix=fix, sources=sources, orders=orders, **more)
 
 
 def _id_token(case_id: str, title: str, fix: str, *sources: Source, advice: bool = False) -> Case:
@@ -131,21 +132,21 @@ _CALLBACKS: Final = (
         "A callback with another state is refused",
         "Compare state with the value that you stored for this browser, before anything else.",
         STATE,
-        Alteration.STATE,
+        _order("callback", fault="state"),
     ),
     _callback(
         "state-missing",
         "A callback without state is refused",
         "Treat a missing state as a wrong one.",
         STATE,
-        Alteration.NO_STATE,
+        _order("callback", fault="state-missing"),
     ),
     _callback(
         "iss-altered",
         "A callback that names another issuer is refused",
         "Compare iss of the callback with the issuer to which this browser was sent.",
         ISS,
-        Alteration.ISS,
+        _order("callback", fault="iss"),
         needs_iss=True,
     ),
     _callback(
@@ -153,7 +154,7 @@ _CALLBACKS: Final = (
         "A callback without iss is refused if the metadata promises it",
         "If authorization_response_iss_parameter_supported is true, refuse a callback without iss.",
         ISS,
-        Alteration.NO_ISS,
+        _order("callback", fault="iss-missing"),
         needs_iss=True,
     ),
     _callback(
@@ -161,21 +162,20 @@ _CALLBACKS: Final = (
         "A sign-in that the person cancelled ends at a page",
         "Look for error in the callback, and show a page that offers to try again.",
         (rfc(6749, "4.1.2.1"), law("4.2")),
-        Alteration.ERROR,
+        _order("callback", fault="error", error="access_denied"),
     ),
     _callback(
         "error-callback-state",
         "An error with another state is refused, too",
         "Check state before error, so that no other site can end somebody's sign-in.",
         STATE,
-        Alteration.ERROR_WITH_FOREIGN_STATE,
+        _order("callback", fault="error-state", error="access_denied"),
     ),
     _callback(
         "other-browser",
         "A callback opened in another browser is refused (login CSRF)",
         "Keep state in a cookie, or in a session that a cookie names, and compare it with the callback's.",
         (rfc(9700, "4.7"), rfc(6749, "10.12")),
-        Alteration.NONE,
         opened_in=OpenedIn.OTHER,
     ),
     Case(
@@ -192,7 +192,7 @@ _CALLBACKS: Final = (
         expects=(refused,),
         fix="Treat invalid_grant of the token endpoint as a failed sign-in, and show a page.",
         sources=(rfc(6749, "5.2"),),
-        alteration=Alteration.CODE,
+        orders=(_order("callback", fault="code"),),
     ),
 )
 
@@ -284,7 +284,7 @@ _KEYS: Final = (
     Case(
         id="keys-cached",
         title="Two sign-ins in a row fetch the key set once at most",
-        expects=(session_begins, at_most(1, Endpoint.JWKS)),
+        expects=(session_begins, at_most(1, "jwks")),
         fix="Keep the key set for an hour, in the process or in a cache that all processes share.",
         sources=CACHE,
         sign_ins=2,
@@ -292,7 +292,7 @@ _KEYS: Final = (
     Case(
         id="discovery-cached",
         title="Two sign-ins in a row fetch the metadata once at most",
-        expects=(session_begins, at_most(1, Endpoint.DISCOVERY)),
+        expects=(session_begins, at_most(1, "discovery")),
         fix="Keep the metadata for an hour, in the process or in a cache that all processes share.",
         sources=CACHE,
         sign_ins=2,
@@ -309,7 +309,7 @@ _KEYS: Final = (
     Case(
         id="key-unknown",
         title="A key that no set has is refused, after two further fetches at most",
-        expects=(refused, at_most(2, Endpoint.JWKS)),
+        expects=(refused, at_most(2, "jwks")),
         fix="Fetch the key set once for an unknown kid, then refuse: else anybody can make you flood the provider.",
         sources=UNKNOWN_KEY,
         orders=(_order("signing-key", which="unknown", token="id_token"),),
@@ -329,7 +329,7 @@ _KEYS: Final = (
         expects=(refused,),
         fix="Catch errors of the key set's fetch, show a page, and keep the copy that you have.",
         sources=UNKNOWN_KEY,
-        orders=(_order("rotate-key"), _order("error", endpoint=Endpoint.JWKS, error="server_error", status=500)),
+        orders=(_order("rotate-key"), _order("error", endpoint="jwks", error="server_error", status=500)),
         new_key=True,
     ),
 )
@@ -417,15 +417,15 @@ _ENDPOINTS: Final = (
         expects=(refused, code_sent_once),
         fix="A code is good once: after an error begin a new sign-in, and do not retry.",
         sources=(rfc(6749, "5.2"), law("7.3")),
-        orders=(_order("error", endpoint=Endpoint.TOKEN, error="invalid_grant"),),
+        orders=(_order("error", endpoint="token", error="invalid_grant"),),
     ),
     Case(
         id="token-unavailable",
         title=f"503 of the token endpoint ends at a page, after {TOKEN_REQUESTS} requests at most",
-        expects=(refused, at_most(TOKEN_REQUESTS, Endpoint.TOKEN)),
+        expects=(refused, at_most(TOKEN_REQUESTS, "token")),
         fix="Wait as long as Retry-After says, or show a page at once; never retry in a loop.",
         sources=(rfc(9110, "10.2.3"), law("7.3")),
-        orders=(_order("error", endpoint=Endpoint.TOKEN, error="temporarily_unavailable", status=503, retry_after=5),),
+        orders=(_order("error", endpoint="token", error="temporarily_unavailable", status=503, retry_after=5),),
     ),
     Case(
         id="token-slow",
@@ -433,7 +433,7 @@ _ENDPOINTS: Final = (
         expects=(no_crash,),
         fix="Allow ten seconds, and show a page when they have passed.",
         sources=(law("7.3"),),
-        orders=(_order("latency", endpoint=Endpoint.TOKEN, seconds=5),),
+        orders=(_order("latency", endpoint="token", seconds=5),),
     ),
     Case(
         id="token-type",
@@ -450,7 +450,7 @@ _ENDPOINTS: Final = (
         expects=(session_begins,),
         fix="On use_dpop_nonce repeat the request once, with the value of the header DPoP-Nonce in the proof.",
         sources=(rfc(9449, "8"),),
-        orders=(_order("dpop-nonce", endpoint=Endpoint.TOKEN),),
+        orders=(_order("dpop-nonce", endpoint="token"),),
         needs_push=True,
     ),
     Case(
@@ -459,7 +459,7 @@ _ENDPOINTS: Final = (
         expects=(stays_here, no_crash),
         fix="Send the browser to the provider only after 201; show a page for anything else.",
         sources=(rfc(9126, "2.3"), law("7.1")),
-        orders=(_order("error", endpoint=Endpoint.PAR, error="invalid_request"),),
+        orders=(_order("error", endpoint="par", error="invalid_request"),),
         needs_push=True,
     ),
     Case(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from corpid_dev.developer_api import DeveloperApi, SignInRefused, developer_api
+from corpid_dev.flows.readiness_runs import ReadinessError
 from corpid_dev.readiness.case import (
-    FOREIGN,
     RESOURCE,
-    Alteration,
     Case,
     OpenedIn,
     judge,
@@ -22,7 +22,6 @@ from corpid_dev.readiness.case import (
 from corpid_dev.readiness.cases import BASELINE, CASES
 from corpid_dev.readiness.observation import (
     Call,
-    Endpoint,
     Facts,
     Finding,
     Observation,
@@ -31,9 +30,8 @@ from corpid_dev.readiness.observation import (
     Verdict,
     calls_to,
 )
-from corpid_dev.readiness.report import ReadinessError, Report, Result, address
+from corpid_dev.readiness.report import Report, Result, address
 from corpid_dev.readiness.visitor import Marker, Visitor, learned, roles, visitor
-from corpid_dev.relying_party.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,9 +42,12 @@ COOL_DOWN_SECONDS: Final = 61.0
 """libraries fetch a key set again after a minute, at the earliest"""
 GRACE_SECONDS: Final = 1.0
 POLL_SECONDS: Final = 0.2
-_EVERY_CLIENT: Final = frozenset({Endpoint.JWKS, Endpoint.DISCOVERY})
+_EVERY_CLIENT: Final = frozenset({"jwks", "discovery"})
 """endpoints that no client is known at"""
-_RESOURCES: Final = (Endpoint.USERINFO, Endpoint.AUTHORIZATION_INFO)
+_CANCELLED: Final[Mapping[str, str]] = MappingProxyType(
+    {"order": "callback", "fault": "error", "error": "access_denied"}
+)
+_RESOURCES: Final = ("userinfo", "authorization-info")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,26 +131,27 @@ class _Run:
         """Sign in, and learn what the other cases need to know."""
         sends_iss = (await self.api.metadata()).get("authorization_response_iss_parameter_supported") is True
         await self._new_calls("")
-        sign_in = await self._sign_in(BASELINE, Alteration.NONE)
+        sign_in = await self._sign_in(BASELINE)
         observation = Observation(sign_ins=(sign_in,))
         client_id = sign_in.request.get("client_id", "")
         facts = Facts(
             client_id=client_id,
             issuer=self.api.issuer,
             sends_iss=sends_iss,
-            pushes=bool(calls_to(sign_in.login_calls, Endpoint.PAR)),
-            resource=next((call.endpoint for call in sign_in.calls if call.endpoint in _RESOURCES), Endpoint.USERINFO),
+            pushes=bool(calls_to(sign_in.login_calls, "par")),
+            resource=next((call.endpoint for call in sign_in.calls if call.endpoint in _RESOURCES), "userinfo"),
             signs_resource=any(call.signed for call in sign_in.calls if call.endpoint in _RESOURCES),
         )
         if not sign_in.pages or sign_in.problem:
             return judge(BASELINE, observation, facts), observation
         await self._require_no_orders(client_id)
-        cancelled = (await self._sign_in(BASELINE, Alteration.ERROR, client_id)).page
+        async with self.api.placed([{**_CANCELLED, "client_id": client_id}]):
+            cancelled = (await self._sign_in(BASELINE, client_id)).page
         page = sign_in.pages[-1]
         claims = [claim for call in sign_in.callback_calls for claim in call.signed]
         if self.marker is None and cancelled is not None:
             self.marker = learned(page, cancelled, claims)
-            if self.marker is None and not page.is_error and calls_to(sign_in.callback_calls, Endpoint.TOKEN):
+            if self.marker is None and not page.is_error and calls_to(sign_in.callback_calls, "token"):
                 raise ReadinessError(
                     f"the page after the sign-in ({address(page.url)}: {page}) does not show that somebody is signed in: "
                     "give --success-text or --success-url, or see in the inspector (/developer/traffic) what failed"
@@ -178,7 +180,7 @@ class _Run:
 
     async def _observed(self, case: Case, facts: Facts) -> Observation:
         observation = await self._tried(case, facts)
-        if case.new_key and not calls_to(observation.last.callback_calls, Endpoint.JWKS):
+        if case.new_key and not calls_to(observation.last.callback_calls, "jwks"):
             self.progress(f"({case.id}: the key set was not fetched again at once; waiting a minute for a second try)")
             await asyncio.sleep(self.options.cool_down)
             observation = replace(await self._tried(case, facts), waited=True)
@@ -194,18 +196,18 @@ class _Run:
                 await self._recovers(case, facts)
         await self._new_calls("")
         async with self.api.placed(self._addressed(order, facts) for order in case.orders):
-            sign_ins = [await self._sign_in(case, case.alteration, facts.client_id) for _ in range(case.sign_ins)]
+            sign_ins = [await self._sign_in(case, facts.client_id) for _ in range(case.sign_ins)]
         return Observation(sign_ins=tuple(sign_ins))
 
     async def _recovers(self, case: Case, facts: Facts) -> bool:
         """Return whether an ordinary sign-in works after a case."""
         touched = case.new_key or case.prepared
-        if (await self._sign_in(BASELINE, Alteration.NONE, facts.client_id)).session:
+        if (await self._sign_in(BASELINE, facts.client_id)).session:
             return True
         if not touched:
             return False
         await asyncio.sleep(self.options.cool_down)
-        return (await self._sign_in(BASELINE, Alteration.NONE, facts.client_id)).session
+        return (await self._sign_in(BASELINE, facts.client_id)).session
 
     @staticmethod
     def _addressed(order: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
@@ -214,7 +216,7 @@ class _Run:
         whole = endpoint in _EVERY_CLIENT or order["order"] == "rotate-key"
         return {**named, "client_id": None if whole else facts.client_id}
 
-    async def _sign_in(self, case: Case, alteration: Alteration, client_id: str = "") -> SignIn:
+    async def _sign_in(self, case: Case, client_id: str = "") -> SignIn:
         async with (
             visitor(issuer=self.api.issuer, marker=self.marker, tls=self.options.tls) as first,
             visitor(issuer=self.api.issuer, marker=self.marker, tls=self.options.tls) as other,
@@ -233,7 +235,7 @@ class _Run:
                 problem = "the callback is behind a # (response_mode=fragment), which only a script can read"
                 return SignIn(problem=problem, request=request, login_calls=calls)
             browsers = _browsers(case.opened_in, first, other)
-            pages = [await each.come_back(altered(callback, alteration)) for each in browsers]
+            pages = [await each.come_back(callback) for each in browsers]
             after = await self._calls_after(case, client_id)
             if session_begins not in case.expects:
                 pages[-1] = await self._looked_again(browsers[-1], pages[-1])
@@ -291,34 +293,5 @@ def _browsers(opened_in: OpenedIn, first: Visitor, other: Visitor) -> tuple[Visi
 def _request(url: str | RelyingPartyPage, calls: Sequence[Call]) -> dict[str, str]:
     """The parameters of the authorization request, pushed or not."""
     query = dict(parse_qsl(urlsplit(url).query)) if isinstance(url, str) else {}
-    pushed = next((call.parameters for call in reversed(calls) if call.endpoint == Endpoint.PAR), {})
+    pushed = next((call.parameters for call in reversed(calls) if call.endpoint == "par"), {})
     return {**query, **pushed}
-
-
-def altered(callback: Callback, alteration: Alteration) -> Callback:
-    """A callback as the case sends it back."""
-    parts = urlsplit(callback)
-    pairs = list(callback.form) if callback.form is not None else parse_qsl(parts.query, keep_blank_values=True)
-    given = dict(pairs)
-    error = {"error": "access_denied", "error_description": "the person cancelled"}
-    without_code = {name: value for name, value in given.items() if name != "code"}
-    match alteration:
-        case Alteration.NONE:
-            return callback
-        case Alteration.STATE:
-            changed = {**given, "state": FOREIGN}
-        case Alteration.NO_STATE:
-            changed = {name: value for name, value in given.items() if name != "state"}
-        case Alteration.ISS:
-            changed = {**given, "iss": f"https://{FOREIGN}.example"}
-        case Alteration.NO_ISS:
-            changed = {name: value for name, value in given.items() if name != "iss"}
-        case Alteration.ERROR:
-            changed = {**without_code, **error}
-        case Alteration.ERROR_WITH_FOREIGN_STATE:
-            changed = {**without_code, **error, "state": FOREIGN}
-        case Alteration.CODE:
-            changed = {**given, "code": FOREIGN}
-    if callback.form is not None:
-        return Callback(callback, changed.items())
-    return Callback(urlunsplit(parts._replace(query=urlencode(changed))))

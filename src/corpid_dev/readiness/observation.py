@@ -6,25 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from corpid_dev.relying_party import jwt
+
+if TYPE_CHECKING:
+    from corpid_dev.flows.exchanges import Endpoint
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _GATEWAY: Final = frozenset({502, 503, 504})
 """statuses of a page about a provider that answers wrongly, late or not at all (RFC 9110 §15.6)"""
-
-
-class Endpoint(StrEnum):
-    """Endpoints of the provider, as exchanges name them."""
-
-    DISCOVERY = "discovery"
-    JWKS = "jwks"
-    PAR = "par"
-    AUTHORIZE = "authorize"
-    TOKEN = "token"
-    USERINFO = "userinfo"
-    AUTHORIZATION_INFO = "authorization-info"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +155,7 @@ class Observation:
     def calls(self) -> tuple[Call, ...]:
         return tuple(call for each in self.sign_ins for call in each.calls)
 
-    def calls_of(self, endpoint: str) -> list[Call]:
+    def calls_of(self, endpoint: Endpoint) -> list[Call]:
         return calls_to(self.calls, endpoint)
 
 
@@ -174,7 +165,7 @@ def _texts(pairs: object) -> dict[str, str]:
     return {str(name): str(value) for name, value in found}
 
 
-def calls_to(calls: Iterable[Call], endpoint: str) -> list[Call]:
+def calls_to(calls: Iterable[Call], endpoint: Endpoint) -> list[Call]:
     return [call for call in calls if call.endpoint == endpoint]
 
 

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from corpid_dev.readiness.case import Case
 
 
-class ReadinessError(Exception):
-    """The report cannot be made; the message gives the remedy."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One case, and what became of it."""
@@ -73,6 +69,15 @@ class Report:
     def sentence(self) -> str:
         """The counts in words."""
         return ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items() if count)
+
+    @property
+    def ranked(self) -> list[Result]:
+        """The results, what needs work first."""
+        return sorted(self.results, key=lambda each: ORDER.index(each.verdict))
+
+    def file(self, kind: str) -> str:
+        """The report as html, json or xml."""
+        return {"html": html, "json": json, "xml": junit}[kind](self)
 
     def members(self) -> dict[str, Any]:
         """The report as JSON."""

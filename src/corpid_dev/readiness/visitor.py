@@ -14,8 +14,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import httpx
 
+from corpid_dev.flows.readiness_runs import ReadinessError
 from corpid_dev.readiness.observation import RelyingPartyPage
-from corpid_dev.readiness.report import ReadinessError
 from corpid_dev.relying_party.browser import Browser, DeadEndError, Form
 from corpid_dev.relying_party.verification import Callback
 

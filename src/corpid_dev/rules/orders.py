@@ -205,6 +205,12 @@ CALLBACK_FAULTS: Final = (
         right=f"{_REFUSED} Requests no token.",
         needs="error",
     ),
+    Fault(
+        name="error-state",
+        help="There is an error instead of the code, and `state` is not the one that was sent.",
+        right=f"{_REFUSED} Requests no token.",
+        needs="error",
+    ),
     Fault(name="code-twice", help="`code` occurs twice.", right=f"{_REFUSED} Requests no token."),
     Fault(
         name="late",

@@ -45,104 +45,41 @@ def claims(order: Order, given: Mapping[str, Any], *, now: int) -> Claims | None
     """
     fault = order.text("fault")
     if fault == "missing-claim":
-        name = order.text("claim")
-        return {each: value for each, value in given.items() if each != name} if name in given else None
-    change = _CHANGES.get(fault)
-    if change is None:
-        return None
-    changed = dict(given)
-    return changed if change(changed, now) else None
+        return _without_claim(given, order.text("claim"))
+    return _CHANGES[fault](given, now) if fault in _CHANGES else None
 
 
-def _iss(changed: Claims, _: int) -> bool:
-    changed["iss"] = ANOTHER_ISSUER
-    return True
+def _without_claim(given: Mapping[str, Any], name: str) -> Claims | None:
+    return {each: value for each, value in given.items() if each != name} if name in given else None
 
 
-def _aud(changed: Claims, _: int) -> bool:
-    changed["aud"] = [ANOTHER_AUDIENCE] if isinstance(changed.get("aud"), list) else ANOTHER_AUDIENCE
-    return True
+def _with_audience(own: object) -> list[object]:
+    return [*(own if isinstance(own, list) else [own]), ANOTHER_AUDIENCE]
 
 
-def _aud_further(changed: Claims, _: int) -> bool:
-    own = changed.get("aud")
-    changed["aud"] = [*(own if isinstance(own, list) else [own]), ANOTHER_AUDIENCE]
-    return True
+def _moved(given: Mapping[str, Any], *, by: int) -> Claims | None:
+    times = {name: given[name] + by for name in ("iat", "exp") if name in given}
+    return {**given, **times} if "exp" in times else None
 
 
-def _nonce(changed: Claims, _: int) -> bool:
-    changed["nonce"] = "another-nonce"
-    return True
-
-
-def _nonce_missing(changed: Claims, _: int) -> bool:
-    return changed.pop("nonce", None) is not None
-
-
-def _at_hash(changed: Claims, _: int) -> bool:
-    changed["at_hash"] = "A" * 22
-    return True
-
-
-def _exp(changed: Claims, now: int) -> bool:
-    return _moved(changed, by=now - _HOUR - int(changed.get("exp", now)))
-
-
-def _iat(changed: Claims, now: int) -> bool:
-    return _moved(changed, by=now + _HOUR - int(changed.get("iat", now)))
-
-
-def _moved(changed: Claims, *, by: int) -> bool:
-    for name in ("iat", "exp"):
-        if name in changed:
-            changed[name] += by
-    return "exp" in changed
-
-
-def _sub(changed: Claims, _: int) -> bool:
-    parts = str(changed.get("sub", "")).split(",")
+def _another_person(sub: str) -> str:
+    parts = sub.split(",")
     packed = [f"uuid={_ANOTHER_PERSON}" if part.startswith("uuid=") else part for part in parts]
-    changed["sub"] = ",".join(packed) if packed != parts else _ANOTHER_PERSON
-    return True
+    return ",".join(packed) if packed != parts else _ANOTHER_PERSON
 
 
-def _extra_roles(changed: Claims, _: int) -> bool:
-    def add(block: Claims) -> None:
-        results = _results(block)
-        for service in results:
-            _add_rows(service, 1)
-        results.append({"CPESrvcID": "SANDBOX-SERVICE", "Auth_Result_Set": {"Row_Count": 1, "Row": [dict(_ROW)]}})
-        _counted(block)
-
-    return _with_blocks(changed, _OWN_BLOCKS, add)
+def _add_unknown(results: list[Claims]) -> None:
+    """Add an unknown role at each service, and an unknown service."""
+    for service in results:
+        _add_rows(service, 1)
+    results.append({"CPESrvcID": "SANDBOX-SERVICE", "Auth_Result_Set": {"Row_Count": 1, "Row": [dict(_ROW)]}})
 
 
-def _empty_result_set(changed: Claims, _: int) -> bool:
-    def empty(block: Claims) -> None:
-        _results(block).clear()
-        _counted(block)
-
-    return _with_blocks(changed, _BLOCKS, empty)
-
-
-def _many_rows(changed: Claims, _: int) -> bool:
-    def fill(block: Claims) -> None:
-        results = _results(block)
-        if not results:
-            results.append({"CPESrvcID": "SANDBOX-SERVICE", "Auth_Result_Set": {"Row_Count": 0, "Row": []}})
-        _add_rows(results[0], MANY_ROWS - len(results[0]["Auth_Result_Set"]["Row"]))
-        _counted(block)
-
-    return _with_blocks(changed, _OWN_BLOCKS, fill)
-
-
-def _results(block: Claims) -> list[Claims]:
-    found: list[Claims] = block["Result_Set"]["ESrvc_Result"]
-    return found
-
-
-def _counted(block: Claims) -> None:
-    block["Result_Set"]["ESrvc_Row_Count"] = len(_results(block))
+def _fill(results: list[Claims]) -> None:
+    """Many rows at the first service."""
+    if not results:
+        results.append({"CPESrvcID": "SANDBOX-SERVICE", "Auth_Result_Set": {"Row_Count": 0, "Row": []}})
+    _add_rows(results[0], MANY_ROWS - len(results[0]["Auth_Result_Set"]["Row"]))
 
 
 def _add_rows(service: Claims, count: int) -> None:
@@ -152,31 +89,43 @@ def _add_rows(service: Claims, count: int) -> None:
     service["Auth_Result_Set"]["Row_Count"] = len(rows)
 
 
-def _with_blocks(changed: Claims, names: tuple[str, ...], change: Callable[[Claims], None]) -> bool:
-    """Change the blocks of roles: objects, or texts that hold JSON (D22)."""
-    found = [name for name in names if name in changed]
+def _with_results(
+    given: Mapping[str, Any], names: tuple[str, ...], change: Callable[[list[Claims]], None]
+) -> Claims | None:
+    """The claims with other services in these blocks of roles.
+
+    A block is an object, or a text that holds JSON (D22). None if there is none.
+    """
+    changed = dict(given)
+    found = [name for name in names if name in given]
     for name in found:
-        text = isinstance(changed[name], str)
-        block = msgspec.json.decode(changed[name] if text else msgspec.json.encode(changed[name]))
-        change(block)
+        text = isinstance(given[name], str)
+        block = msgspec.json.decode(given[name] if text else msgspec.json.encode(given[name]))
+        results = block["Result_Set"]["ESrvc_Result"]
+        change(results)
+        block["Result_Set"]["ESrvc_Row_Count"] = len(results)
         changed[name] = msgspec.json.encode(block).decode() if text else block
-    return bool(found)
+    return changed if found else None
 
 
-_CHANGES: Final[Mapping[str, Callable[[Claims, int], bool]]] = {
-    "iss": _iss,
-    "aud": _aud,
-    "aud-further": _aud_further,
-    "nonce": _nonce,
-    "nonce-missing": _nonce_missing,
-    "at-hash": _at_hash,
-    "exp": _exp,
-    "iat": _iat,
-    "sub": _sub,
-    "extra-roles": _extra_roles,
-    "empty-result-set": _empty_result_set,
-    "many-rows": _many_rows,
+_CHANGES: Final[Mapping[str, Callable[[Mapping[str, Any], int], Claims | None]]] = {
+    "iss": lambda given, _: {**given, "iss": ANOTHER_ISSUER},
+    "aud": lambda given, _: {
+        **given,
+        "aud": [ANOTHER_AUDIENCE] if isinstance(given.get("aud"), list) else ANOTHER_AUDIENCE,
+    },
+    "aud-further": lambda given, _: {**given, "aud": _with_audience(given.get("aud"))},
+    "nonce": lambda given, _: {**given, "nonce": "another-nonce"},
+    "nonce-missing": lambda given, _: _without_claim(given, "nonce"),
+    "at-hash": lambda given, _: {**given, "at_hash": "A" * 22},
+    "exp": lambda given, now: _moved(given, by=now - _HOUR - int(given.get("exp", now))),
+    "iat": lambda given, now: _moved(given, by=now + _HOUR - int(given.get("iat", now))),
+    "sub": lambda given, _: {**given, "sub": _another_person(str(given.get("sub", "")))},
+    "extra-roles": lambda given, _: _with_results(given, _OWN_BLOCKS, _add_unknown),
+    "empty-result-set": lambda given, _: _with_results(given, _BLOCKS, list.clear),
+    "many-rows": lambda given, _: _with_results(given, _OWN_BLOCKS, _fill),
 }
+"""by fault, the claims with it; None if it cannot be applied"""
 
 
 def callback(order: Order, given: Pairs) -> Pairs | None:
@@ -194,9 +143,10 @@ def callback(order: Order, given: Pairs) -> Pairs | None:
             return _without(given, "state")
         case "iss-missing" if "iss" in sent:
             return _without(given, "iss")
-        case "error" if "code" in sent:
+        case "error" | "error-state" as fault if "code" in sent:
             error = (("error", order.text("error")), ("error_description", "an order of the sandbox"))
-            return (*error, *_without(given, "code"))
+            kept = _without(given, "code")
+            return (*error, *(kept if fault == "error" else _with(kept, "state", "another-state")))
         case "code-twice" if "code" in sent:
             return (*given, ("code", sent["code"]))
         case "code" if "code" in sent:

@@ -13,10 +13,9 @@ import secrets
 import sys
 import tempfile
 import time
-from base64 import b32encode
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
@@ -26,13 +25,11 @@ from argon2.profiles import CHEAPEST
 
 from corpid import app
 from corpid import settings as settings_
-from corpid.engines import StartError, at_command_line, new_user_id
-from corpid.flows.directory.apply import apply_document
+from corpid.engines import StartError
 from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.records import ListedTestPerson
@@ -40,11 +37,11 @@ from corpid.rules.failures import StoreUnavailable
 from corpid.rules.networks import is_loopback
 from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules
-from corpid.web.http.server import CertificateUnusable, ListenError, Server, bind
+from corpid.web.http.server import CertificateUnusable, ListenError, bind
 from corpid.web.telemetry import access_log
 from corpid_dev.demo import example_directory
-from corpid_dev.demo.demo import DemoError, NetworkSettings, next_free
-from corpid_dev.demo.example_directory import ExampleDirectory
+from corpid_dev.demo.demo import DemoError, NetworkSettings, apply_file, client_members, next_free, served
+from corpid_dev.demo.example_directory import ExampleDirectory, own_secrets
 from corpid_dev.flows.people import Developer
 from corpid_dev.hosting import PROVIDER_HOST, Hosting
 from corpid_dev.relying_party import people
@@ -64,8 +61,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS: Final = 30.0
 DRAIN_SECONDS: Final = 0.2
-LEGACY_DAYS: Final = 365
-"""for which clients are registered with a generation that ends"""
 PROBLEMS: Final = (
     SettingsError, StartError, DemoError, DirectoryError, Refused, Forbidden, Conflict, LastOwnerRemoved, StoreUnavailable,
     DeadEndError, ListenError, CertificateUnusable, LookupError, ValueError, RuntimeError, TypeError, yaml.YAMLError, httpx.HTTPError,
@@ -107,20 +102,18 @@ class Sandbox:
         Raises DirectoryError.
         """
         text = content.encode()
-        await self._write(name, text)
+        await apply_file(self.provider, self.rules, name, text)
         sections = ExampleDirectory.read(text).sections or {}
         users, factors = sections.get("users") or {}, {}
         for user_name, given in users.items():
             before = self.known.get(user_name)
-            own = {
-                "password": given.get("password") or (before.password if before else secrets.token_urlsafe(18)),
-                "totp_secret": given.get("totp_secret") or (before.totp_secret if before else _secret()),
-            }
+            known = {"password": before.password, "totp_secret": before.totp_secret} if before else {}
+            own = own_secrets({**known, **given})
             users[user_name] = {**given, **own}
             if not own.items() <= given.items():
                 factors[user_name] = own
         if factors:
-            await self._write("factors", json.dumps({"users": factors}).encode())
+            await apply_file(self.provider, self.rules, "factors", json.dumps({"users": factors}).encode())
         for person in ExampleDirectory({**sections, "users": users, "third_party": {}}).persons():
             before = self.known.get(person.user_name)
             if before is not None:
@@ -140,21 +133,14 @@ class Sandbox:
         Raises DirectoryError.
         """
         made = None if members.keys() & {"jwks", "jwks_uri"} else RelyingPartyKeys.generate()
-        interfaces = [INTERFACES[name] for name in self.generations]
-        today = datetime.fromtimestamp(self.provider.clock(), self.provider.policy.timezone).date()
-        last_day = (
-            (today + timedelta(days=LEGACY_DAYS)).isoformat() if any(each.ends for each in interfaces) else "none"
-        )
         client = {
             "name": client_id,
-            "scopes": ["openid", *dict.fromkeys(scope for each in interfaces for scope in each.scopes)],
-            "services": self.services,
-            "generations": list(self.generations),
-            "legacy_until": last_day,
+            **client_members(self.provider, [INTERFACES[name] for name in self.generations], self.services),
             **({"jwks": made.public()} if made else {}),
             **members,
         }
-        await self._write(f"client {client_id}", json.dumps({"clients": {client_id: client}}).encode())
+        content = json.dumps({"clients": {client_id: client}}).encode()
+        await apply_file(self.provider, self.rules, f"client {client_id}", content)
         return {
             "signing_key": made.signing.as_dict(private=True) if made else None,
             "encryption_key": made.encryption.as_dict(private=True) if made else None,
@@ -211,23 +197,6 @@ class Sandbox:
         A code works once, so a person signs in twice in 30 seconds at most.
         """
         await asyncio.sleep(max(0.0, person.used_step * STEP_SECONDS - self.provider.clock()))
-
-    async def _write(self, name: str, content: bytes) -> None:
-        await apply_document(
-            self.provider.registry,
-            self.provider.passwords,
-            content,
-            file=name,
-            actor=DirectoryFile.from_content(name, content, by=at_command_line()),
-            new_user_id=new_user_id,
-            rules=self.rules,
-            plain_passwords=True,
-        )
-        self.provider.registry_cache.drop()  # the next request sees it
-
-
-def _secret() -> str:
-    return b32encode(secrets.token_bytes(20)).decode()
 
 
 def _answer(callback: Callback) -> dict[str, Any]:
@@ -307,18 +276,15 @@ async def started(
             if content is None:
                 name, content = example_directory.NAME, example_directory.content().decode()
             await sandbox.apply(name or example_directory.NAME, content)
-            server = Server(
+            async with served(
                 composed.asgi,
+                sockets,
                 bodiless=composed.bodiless,
                 streamed=composed.streamed,
                 tls=hosting.server_context(),
                 drain_seconds=DRAIN_SECONDS,
-            )
-            await server.start(sockets)
-            try:
+            ):
                 yield sandbox
-            finally:
-                await server.stop()
 
 
 async def _command() -> tuple[str, dict[str, Any]] | None:

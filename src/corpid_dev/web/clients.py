@@ -80,8 +80,8 @@ _NAMES: Final = FieldNames(names=frozenset({"form_token", "step", "decision", "c
 _CHECK: Final = "check"
 _MOST_SERVICES: Final = 25
 """ticked at first: a form has a hundred fields at most"""
-_LEGACY_DAYS: Final = 365
-"""for which the form proposes a generation that ends"""
+LEGACY_DAYS: Final = 365
+"""for which a new client gets a generation that ends"""
 _SAVED: Final = "saved"
 HEADING: Final = phrase("Clients")
 _OWN: Final = Label(phrase("The demo's own"))
@@ -282,7 +282,7 @@ async def proposed(web: WebContext, context: RequestContext) -> dict[str, object
     if not newest.pushed or not policy.is_first:
         chosen["generations"] = tuple(each.name for each in served)
     if any(each.ends for each in served) and "generations" in chosen:
-        chosen["legacy_until"] = (date.fromisoformat(context.today) + timedelta(days=_LEGACY_DAYS)).isoformat()
+        chosen["legacy_until"] = (date.fromisoformat(context.today) + timedelta(days=LEGACY_DAYS)).isoformat()
     if not policy.is_first:
         chosen["issuers"] = (policy.issuer_id,)
     return chosen

@@ -50,6 +50,7 @@ async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     refused = sign_ins.refusal(response)
     if refused is not None:
         log["error"], log["reason"] = refused
+    response = await mode.change_response(response)
     return Response(msgspec.json.encode(_callback(response)), 200, NO_STORE, JSON)
 
 
@@ -114,10 +115,16 @@ async def _program(request: Request, web: WebContext) -> RequestContext:
 
 
 def _callback(response: AuthorizationResponse) -> dict[str, object]:
-    """The answer's members: an address, and a form for `form_post`."""
-    if response.posted:
-        return {"callback_url": response.redirect_uri, "form": dict(response.parameters)}
-    return {"callback_url": response.url}
+    """The answer's members: an address, and a form for `form_post`.
+
+    A field that occurs twice has a list.
+    """
+    if not response.posted:
+        return {"callback_url": response.url}
+    form: dict[str, object] = {}
+    for name, value in response.parameters:
+        form[name] = [form[name], value] if name in form else value
+    return {"callback_url": response.redirect_uri, "form": form}
 
 
 async def place(context: RequestContext, mode: Mode, documents: Sequence[Mapping[str, object]]) -> list[ActiveOrder]:

@@ -1,6 +1,6 @@
 """The sandbox: what obeys the orders at the protocol's endpoints (D66).
 
-It changes requests and answers from outside; the provider's own code knows nothing of it.
+It changes requests and answers from outside. Of a response to the relying party the provider asks (`change_response`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ import html
 import re
 import secrets
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from corpid.jose.encoding import MalformedToken, json_object
 from corpid.jose.key_ring import ACCESS_TOKEN, KeyRing
 from corpid.rules.oauth.errors import InsufficientScope, OAuthError, TemporarilyUnavailable, UseDPoPNonce
 from corpid.rules.oauth.refusals import Reason
@@ -34,13 +32,9 @@ _SIGNATURE_FAULTS: Final = {
     "alg-none": wrong_claims.unsigned_token,
     "alg-hs256": wrong_claims.by_published_key,
 }
-_FOUND: Final = 302
 _OK: Final = 200
 _KEPT: Final = 1000
 _MARKED_PAGE: Final = re.compile(rb"<main\b[^>]*>")
-_HIDDEN: Final = re.compile(r' *<input type="hidden" name="[^"]*" value="[^"]*">\n')
-_RESPONSE: Final = re.compile(r"[?&#](?=(?:code|error)=)")
-"""where the parameters of the response begin in a redirect (RFC 6749 §4.1.2)"""
 
 
 class SandboxFaultInjector:
@@ -129,8 +123,6 @@ class SandboxFaultInjector:
             self._change_tokens(exchange)
         elif exchange.status == _OK and exchange.endpoint in RESOURCES:
             self._change_resource(exchange)
-        if exchange.callback:
-            await self._change_callback(exchange)
         if exchange.orders and _header(exchange, "content-type").startswith("text/html"):
             _mark_page(exchange)
 
@@ -179,14 +171,15 @@ class SandboxFaultInjector:
             nested if order.text("fault") == "not-encrypted" else wrong_claims.encrypted_to_another(encrypted, nested)
         )
 
-    async def _change_callback(self, exchange: Exchange) -> None:
-        given = _read_callback(exchange)
+    async def change_callback(self, exchange: Exchange) -> Pairs:
+        """The parameters for the redirect URI, as an order says."""
+        given = exchange.callback
         order = self._take("callback", exchange, lambda order: wrong_claims.callback(order, given) is not None)
         if order is None:
-            return
+            return given
         if order.text("fault") == "late":
             await self._sleep(order.number("seconds", LATE_SECONDS))
-        _write_callback(exchange, wrong_claims.callback(order, given) or given)
+        return wrong_claims.callback(order, given) or given
 
     def _take(
         self, name: str, exchange: Exchange, fits: Callable[[Order], bool] = lambda _: True, *, client_id: str = ""
@@ -257,65 +250,3 @@ def _mark_page(exchange: Exchange) -> None:
     exchange.response_body = _MARKED_PAGE.sub(
         lambda found: found.group() + line.encode(), exchange.response_body, count=1
     )
-
-
-def _read_callback(exchange: Exchange) -> Pairs:
-    """The parameters of the response, without those of the redirect URI."""
-    url = _callback_url(exchange)
-    if url is None:
-        return exchange.callback
-    begins = _RESPONSE.search(url)
-    return () if begins is None else tuple(parse_qsl(url[begins.end() :], keep_blank_values=True))
-
-
-def _callback_url(exchange: Exchange) -> str | None:
-    """The address with the response in it; None: a form is posted."""
-    if exchange.status == _FOUND:
-        return _header(exchange, "location")
-    members = _sign_in_members(exchange)
-    return None if members is None or "form" in members else str(members["callback_url"])
-
-
-def _sign_in_members(exchange: Exchange) -> dict[str, Any] | None:
-    """The answer of a sign-in without a browser; None for a page."""
-    try:
-        return json_object(exchange.response_body)
-    except MalformedToken:
-        return None
-
-
-def _write_callback(exchange: Exchange, pairs: Pairs) -> None:
-    members = None if exchange.status == _FOUND else _sign_in_members(exchange)
-    url = _callback_url(exchange)
-    if url is not None:
-        begins = _RESPONSE.search(url)
-        url = url[: begins.end() if begins else None] + urlencode(pairs)
-    if exchange.status == _FOUND:
-        _set_header(exchange, "location", str(url))
-    elif members is None:
-        _write_form(exchange, pairs)
-    else:
-        members |= {"callback_url": url} if url is not None else {"form": _form(pairs)}
-        exchange.response_body = msgspec.json.encode(members)
-
-
-def _form(pairs: Pairs) -> dict[str, Any]:
-    """The fields of a form; one that occurs twice has a list."""
-    fields: dict[str, Any] = {}
-    for name, value in pairs:
-        fields[name] = [fields[name], value] if name in fields else value
-    return fields
-
-
-def _write_form(exchange: Exchange, pairs: Pairs) -> None:
-    """Replace the hidden fields of the page that posts the response."""
-    page = exchange.response_body.decode()
-    before, found, rest = page.partition('<form id="form-post"')
-    form, end, after = rest.partition("</form>")
-    fields = "".join(
-        f'  <input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">\n' for name, value in pairs
-    )
-    begins = _HIDDEN.search(form)
-    if begins is not None:
-        form = form[: begins.start()] + fields + _HIDDEN.sub("", form[begins.start() :])
-        exchange.response_body = (before + found + form + end + after).encode()

@@ -6,6 +6,8 @@ import hmac
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from msgspec.structs import replace
+
 from corpid.texts import phrase
 from corpid.web.http.addresses import is_from_this_machine
 from corpid.web.http.middleware import named_hosts
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ListedTestPerson
+    from corpid.rules.oauth.authorization_request import AuthorizationResponse
     from corpid_dev.flows.people import Developer
 
 TITLE: Final = phrase("Developer mode")
@@ -92,6 +95,19 @@ class Mode:
         There are none for a request that does not see developer mode. Source: D66
         """
         return tuple(self.developer.people.values()) if self.opens(request) else ()
+
+    async def change_response(self, response: AuthorizationResponse) -> AuthorizationResponse:
+        """The response to the relying party, as an order changes it.
+
+        Source: D66
+        """
+        exchange, fault_injector = exchanges.current(), self.developer.fault_injector
+        if exchange is None:
+            return response
+        exchange.callback = response.parameters
+        if fault_injector is not None and exchange.callback:
+            exchange.callback = await fault_injector.change_callback(exchange)
+        return replace(response, parameters=exchange.callback)
 
     async def sign_in_at_once(
         self, context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]

@@ -6,8 +6,6 @@ sandbox can answer instead, or change the answer.
 
 from __future__ import annotations
 
-import html
-import re
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -20,7 +18,6 @@ from corpid.rules.oauth import discovery
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.context import SIGN_IN_PATH
-from corpid.web.http.middleware import FORM_POST_POLICY
 from corpid_dev.flows import exchanges
 from corpid_dev.flows.exchanges import Answer, Endpoint, Exchange, Pairs
 from corpid_dev.web.mode import Mode
@@ -40,11 +37,7 @@ MARK: Final = "corpid-sandbox"
 """the header of an answer that an order changed"""
 _LEAVE: Final = "/leave"
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
-_FOUND: Final = 302
-"""the status with which a browser is sent to a relying party; own redirects are 303 (D38)"""
-_CREATED: Final = (200, 201)
 _KEPT_OUT: Final = frozenset({"cookie", "set-cookie"})
-_FIELD: Final = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +124,10 @@ class Observer:
                 raise
             _take(exchange, answer.whole)
         _read_log(scope, exchange)
-        _read_answer(exchange, self._sign_in)
+        if watched.endpoint == "authorize" and not exchange.callback:
+            exchange.interaction = _interaction(exchange, self._sign_in)
         if fault_injector is not None and (watched.endpoint != "callback" or exchange.callback):
             await fault_injector.alter_answer(exchange)
-            _read_answer(exchange, self._sign_in)
 
     def _watched(self, scope: Scope) -> RecordedEndpoint | None:
         path: str = scope["path"]
@@ -277,40 +270,11 @@ def _read_log(scope: Scope, exchange: Exchange) -> None:
     exchange.client_id = log.get("client_id") or log.get("claimed_client_id") or exchange.client_id
 
 
-def _read_answer(exchange: Exchange, sign_in: str) -> None:
-    """Find where an answer leads a browser.
-
-    To the redirect URI, or to the page of a sign-in.
-    """
-    location = next((value for name, value in exchange.response_headers if name == "location"), "")
-    headers = dict(exchange.response_headers)
-    if exchange.endpoint not in ("authorize", "callback"):
-        return
-    exchange.callback = ()
-    if exchange.status == _FOUND:
-        parts = urlsplit(location)
-        exchange.callback = (*_form(parts.query), *_form(parts.fragment))
-    elif headers.get("content-security-policy") == FORM_POST_POLICY:
-        page = exchange.response_body.decode("utf-8", "replace")
-        exchange.callback = tuple((html.unescape(name), html.unescape(value)) for name, value in _FIELD.findall(page))
-    elif exchange.path.endswith(SIGN_INS_PATH) and exchange.status in _CREATED:
-        exchange.callback = _of_sign_in(exchange.response_body)
-    elif exchange.status in _REDIRECTS and exchange.endpoint == "authorize":
-        _, found, rest = location.partition(sign_in)
-        exchange.interaction = rest.partition("/")[0].partition("?")[0] if found else ""
-
-
-def _of_sign_in(body: bytes) -> Pairs:
-    """The callback parameters of a sign-in without a browser."""
-    try:
-        members = json_object(body)
-    except MalformedToken:
-        return ()
-    form = members.get("form")
-    if isinstance(form, dict):
-        return tuple((str(name), str(value)) for name, value in form.items())
-    parts = urlsplit(str(members.get("callback_url", "")))
-    return (*_form(parts.query), *_form(parts.fragment))
+def _interaction(exchange: Exchange, sign_in: str) -> str:
+    """The id of the sign-in to whose page an answer leads."""
+    location = dict(exchange.response_headers).get("location", "")
+    rest = location.partition(sign_in)[2] if exchange.status in _REDIRECTS else ""
+    return rest.partition("/")[0].partition("?")[0]
 
 
 def _mark(scope: Scope, exchange: Exchange) -> None:

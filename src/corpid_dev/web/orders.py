@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
 import msgspec
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
@@ -23,18 +22,19 @@ from corpid.web.pages.layout import FormView, Frame, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, refuse_forged, require_own_form, see_other
 from corpid.web.routes import as_json, as_page
-from corpid_dev.flows.orders import MOST, ActiveOrder, TooManyOrders, place
+from corpid_dev.flows.orders import MOST, TooManyOrders, place
 from corpid_dev.rules.orders import BY_NAME, COMMON, KINDS, InvalidOrder, OrderKind, OrderMember, document_from_texts
 from corpid_dev.web import endpoints, stored_forms
 from corpid_dev.web.endpoints import JSON, json_members, refuse_other_sites
 from corpid_dev.web.paths import ORDERS_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
+    from corpid_dev.flows.orders import ActiveOrder
     from corpid_dev.web.mode import Mode
 
 _FORM: Final = "orders"
@@ -50,31 +50,6 @@ def field(kind: OrderKind, member: str) -> str:
 
 
 _FIELDS: Final = _OWN | {field(kind, each.name) for kind in KINDS for each in (*kind.members, *COMMON)}
-
-
-class OrderRow(ViewPart, frozen=True, kw_only=True):
-    """An order in force, as the page lists it."""
-
-    order_id: str
-    name: str
-    members: tuple[tuple[str, str], ...]
-    client_id: str
-    sign_in: str
-    left: int | None
-    obeyed: int
-
-    @classmethod
-    def from_order(cls, placed: ActiveOrder) -> OrderRow:
-        order = placed.order
-        return cls(
-            order_id=placed.order_id,
-            name=order.name,
-            members=tuple((name, str(value)) for name, value in order.members.items()),
-            client_id=order.client_id or "",
-            sign_in=order.sign_in or "",
-            left=placed.left,
-            obeyed=placed.obeyed,
-        )
 
 
 class OrderField(ViewPart, frozen=True, kw_only=True):
@@ -98,7 +73,7 @@ class OrdersPage(FormView, frozen=True, kw_only=True):
     template: ClassVar[str] = "developer/orders.html"
     heading: ClassVar[Phrase] = phrase("Sandbox")
 
-    rows: tuple[OrderRow, ...] = ()
+    rows: Sequence[ActiveOrder] = ()
     clients: tuple[str, ...] = ()
     opened: str = ""
     """name of the order whose form is open"""
@@ -145,9 +120,17 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
     if request.method == "POST":
         refuse_forged(request, web)
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    form = await stored_forms.read_form(request, context, browser, web.base_path + ORDERS_PATH)
-    view = await _view(web, context, mode, form, saved=_saved(request.query_params.get(_DONE, "")))
-    return await page_for_browser(request, web, context, browser, partial(_bound, context, view))
+    clients = await context.provider.registry.clients.list_all()
+    view = partial(
+        _view,
+        web,
+        context,
+        mode,
+        form=await stored_forms.read_form(request, context, browser, web.base_path + ORDERS_PATH),
+        clients=tuple(sorted(each.client_id for each in clients if each.enabled)),
+        saved=_saved(request.query_params.get(_DONE, "")),
+    )
+    return await page_for_browser(request, web, context, browser, view)
 
 
 def _saved(done: str) -> Phrase | None:
@@ -159,33 +142,32 @@ def _saved(done: str) -> Phrase | None:
     return phrase("Done: {name}.", name=done) if BY_NAME[done].once else phrase("In force: {name}.", name=done)
 
 
-async def _view(
+def _view(
     web: WebContext,
     context: RequestContext,
     mode: Mode,
-    form: StoredForm | None,
+    browser_id: str,
     *,
-    saved: Phrase | None = None,
+    form: StoredForm | None,
+    clients: tuple[str, ...],
+    saved: Phrase | None,
 ) -> OrdersPage:
     here = web.base_path + ORDERS_PATH
-    policy = context.provider.policy
-    clients = await context.provider.registry.clients.list_all()
     return OrdersPage(
-        frame=Frame(under_way=True, here=with_parameter(here) if form else here, up=mode.up),
+        frame=Frame(
+            form_token=interactions.form_token(context, browser_id, _FORM),
+            under_way=True,
+            here=with_parameter(here) if form else here,
+            up=mode.up,
+        ),
         action=here,
-        rows=tuple(OrderRow.from_order(each) for each in mode.developer.orders.list_orders(issuer_id=policy.issuer_id)),
-        clients=tuple(sorted(each.client_id for each in clients if each.enabled)),
+        rows=mode.developer.orders.list_orders(issuer_id=context.provider.policy.issuer_id),
+        clients=clients,
         opened=form.fields.get("order", "") if form else "",
         typed=form.fields if form else {},
         errors=form.errors if form else (),
         saved=saved,
     )
-
-
-def _bound(context: RequestContext, view: OrdersPage, browser_id: str) -> OrdersPage:
-    """The page with a form that this browser may send."""
-    token = interactions.form_token(context, browser_id, _FORM)
-    return replace(view, frame=msgspec.structs.replace(view.frame, form_token=token))
 
 
 async def _submit(request: Request, web: WebContext, context: RequestContext, mode: Mode, browser_id: str) -> Response:
@@ -195,10 +177,10 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     match form.get("step", ""):
         case "withdraw":
             orders.withdraw(form.get("id", ""), issuer_id=issuer_id)
-            return see_other(f"{here}?{urlencode({_DONE: _WITHDRAWN})}")
+            return see_other(f"{here}?{_DONE}={_WITHDRAWN}")
         case "withdraw-all":
             orders.withdraw_all(issuer_id=issuer_id)
-            return see_other(f"{here}?{urlencode({_DONE: _WITHDRAWN})}")
+            return see_other(f"{here}?{_DONE}={_WITHDRAWN}")
     name = form.get("order", "")
     texts = {key.removeprefix(f"{name}-"): text for key, text in form.items() if key.startswith(f"{name}-")}
     try:

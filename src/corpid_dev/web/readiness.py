@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
-from msgspec.structs import asdict
 from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
@@ -19,7 +18,7 @@ from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.context import WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FieldError, FormView, Frame, ViewPart
+from corpid.web.pages.layout import FieldError, FormView, Frame
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, require_own_form, see_other
 from corpid_dev.flows.readiness_runs import Run, RunInProgress, RunRequest, Runs
@@ -45,13 +44,8 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
 """of the report's files, by the end of their names"""
 
 
-class RunFields(ViewPart, frozen=True, kw_only=True):
-    """The texts of the form's fields."""
-
-    url: str = ""
-    signed_in: str = ""
-    person: str = ""
-    entity: str = ""
+EMPTY: Final[Mapping[str, str]] = MappingProxyType(dict.fromkeys(("url", "signed_in", "person", "entity"), ""))
+"""the form's fields"""
 
 
 class ReadinessPage(FormView, frozen=True, kw_only=True):
@@ -69,7 +63,7 @@ class ReadinessPage(FormView, frozen=True, kw_only=True):
     runs: bool
     """whether this provider checks relying parties itself"""
     people: tuple[tuple[str, str], ...] = ()
-    typed: RunFields = RunFields()
+    typed: Mapping[str, str] = EMPTY
     run: Run | None = None
     traffic: str = ""
     """the address of the inspector"""
@@ -93,10 +87,10 @@ async def file(request: Request, web: WebContext, mode: Mode) -> Response:
     runs, name = mode.developer.readiness, request.path_params["rest"]
     run = runs.latest if runs is not None else None
     kind = name.removeprefix("report.")
-    if run is None or run.outcome is None or kind == name or kind not in TYPES:
+    if run is None or run.report is None or kind == name or kind not in TYPES:
         return await not_found(request, web)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="readiness-{name}"'}
-    return Response(run.outcome.files[kind], 200, headers, TYPES[kind])
+    return Response(run.report.file(kind), 200, headers, TYPES[kind])
 
 
 def _view(
@@ -109,10 +103,10 @@ def _view(
 ) -> ReadinessPage:
     here, runs = web.base_path + READINESS_PATH, mode.developer.readiness
     run = runs.latest if runs is not None else None
-    typed = RunFields(**form.fields) if form else None
-    if run is not None and typed is None:
+    typed = form.fields if form else EMPTY
+    if run is not None and not form:
         asked = run.asked
-        typed = RunFields(url=asked.url, signed_in=asked.signed_in, person=asked.user, entity=asked.entity)
+        typed = {"url": asked.url, "signed_in": asked.signed_in, "person": asked.user, "entity": asked.entity}
     return ReadinessPage(
         frame=Frame(
             form_token=interactions.form_token(context, browser_id, _FORM),
@@ -124,7 +118,7 @@ def _view(
         command=f"corpid rp-check LOGIN-URL --developer {web.provider.policy.base_url}{DEVELOPER_PATH}",
         runs=runs is not None,
         people=tuple((each.user_name, f"{each.name} ({each.user_name})") for each in mode.developer.people.values()),
-        typed=typed or RunFields(),
+        typed=typed,
         run=run,
         traffic=web.base_path + TRAFFIC_PATH,
         errors=form.errors if form else (),
@@ -140,7 +134,7 @@ async def _submit(
     if form.get("step", "") == "stop":
         await runs.stop()
         return see_other(here)
-    typed = RunFields(**{name: form.get(name, "").strip() for name in RunFields.__struct_fields__})
+    typed = {name: form.get(name, "").strip() for name in EMPTY}
     errors = _errors(typed, mode.developer)
     if not errors:
         try:
@@ -149,20 +143,20 @@ async def _submit(
             errors = (("", phrase("A check is running. Wait until it ends, or stop it.")),)
         else:
             return see_other(here)
-    fields = {name: text[: LONGEST + 1] for name, text in asdict(typed).items()}
+    fields = {name: text[: LONGEST + 1] for name, text in typed.items()}
     return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=fields, errors=errors))
 
 
-def _errors(typed: RunFields, developer: Developer) -> tuple[FieldError, ...]:
+def _errors(typed: Mapping[str, str], developer: Developer) -> tuple[FieldError, ...]:
     """The faults of the form, by field."""
     found: list[FieldError] = []
-    if not _is_address(typed.url):
+    if not _is_address(typed["url"]):
         found.append(("url", phrase("Enter an address that begins with http:// or https://, without a password.")))
-    if typed.person and not developer.is_test_person(typed.person):
+    if typed["person"] and not developer.is_test_person(typed["person"]):
         found.append(("person", phrase("Choose one of the test people.")))
     found += [
         (name, phrase("Enter at most {limit} characters.", limit=LONGEST))
-        for name, text in asdict(typed).items()
+        for name, text in typed.items()
         if len(text) > LONGEST
     ]
     return tuple(found)
@@ -177,9 +171,9 @@ def _is_address(text: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
 
 
-def _asked(typed: RunFields, developer: Developer, issuer: str) -> RunRequest:
+def _asked(typed: Mapping[str, str], developer: Developer, issuer: str) -> RunRequest:
     """The check; its default is the first test person and entity."""
-    user = typed.person or next(iter(developer.people.values())).user_name
+    user = typed["person"] or next(iter(developer.people.values())).user_name
     known = next((each for each in developer.people.values() if each.user_name == user), None)
-    entity = typed.entity or (known.entities[0] if known is not None and known.entities else "")
-    return RunRequest(issuer=issuer, url=typed.url, user=user, entity=entity, signed_in=typed.signed_in)
+    entity = typed["entity"] or (known.entities[0] if known is not None and known.entities else "")
+    return RunRequest(issuer=issuer, url=typed["url"], user=user, entity=entity, signed_in=typed["signed_in"])

@@ -45,23 +45,17 @@ _TOKENS: Final = frozenset({2, 4})
 class ExchangeRow(ViewPart, frozen=True, kw_only=True):
     """A request in a list, or a step of a sign-in."""
 
-    number: int
-    """the id of the exchange, which tells links of one name apart"""
+    exchange: Exchange
     url: str
     name: str
-    method: str
-    path: str
     at: str
     """time of day"""
     later: str
     """how long after the first of its sign-in"""
-    status: int
     good: bool
     error: str
     failing: str
     """name of the check that refused it"""
-    client_id: str
-    authenticated: bool
     orders: str
     current: bool = False
 
@@ -131,8 +125,6 @@ class ExchangePage(InspectorPage, frozen=True, kw_only=True):
     """of its sign-in"""
     sign_in_url: str
     found: Inspection
-    issuer: str
-    reference: str
     milliseconds: str
     day: str
     cause: str
@@ -146,7 +138,6 @@ class ExchangePage(InspectorPage, frozen=True, kw_only=True):
     response_headers: tuple[Value, ...]
     body: tuple[Line, ...]
     callback: tuple[Value, ...]
-    clipped: bool
 
 
 class SignInPage(InspectorPage, frozen=True, kw_only=True):
@@ -172,19 +163,14 @@ class Addresses:
         after = exchange.at - first.at
         later = f"{after:.1f} s" if after >= 1 else f"{after * 1000:.0f} ms"
         return ExchangeRow(
-            number=exchange.exchange_id,
+            exchange=exchange,
             url=f"{self.list}/{exchange.exchange_id}",
             name=NAMES[exchange.endpoint],
-            method=exchange.method,
-            path=exchange.path,
             at=self.time(exchange.at),
             later=f"+{later}" if first is not exchange else "",
-            status=exchange.status,
             good=has_worked(exchange),
             error=exchange.error or dict(exchange.callback).get("error", ""),
             failing=failing(exchange),
-            client_id=exchange.client_id,
-            authenticated=exchange.authenticated,
             orders=", ".join(exchange.orders),
             current=current,
         )
@@ -283,8 +269,6 @@ def exchange_page(exchange: Exchange, exchanges: Exchanges, addresses: Addresses
         steps=addresses.rows(steps, exchange) if len(steps) > 1 else (),
         sign_in_url=addresses.sign_in(exchange.sign_in.sign_in_id) if exchange.sign_in else "",
         found=found,
-        issuer=exchange.issuer,
-        reference=exchange.request_id,
         milliseconds=f"{exchange.seconds * 1000:.1f} ms",
         day=addresses.day(exchange.at),
         cause=_cause(exchange),
@@ -296,7 +280,6 @@ def exchange_page(exchange: Exchange, exchanges: Exchanges, addresses: Addresses
         response_headers=_values(exchange.response_headers),
         body=_body(exchange),
         callback=_values(exchange.callback),
-        clipped=exchange.clipped,
     )
 
 

@@ -118,7 +118,7 @@ def way_on(
         where = where if back is not None else f"{context.provider.policy.base_url}/"
     elif is_reauthentication(asked):
         where += f"{'&' if page and '?' in page else '?'}{AGAIN}"
-    return AuthorizationResponse(redirect_uri=where, mode="query", parameters={})
+    return AuthorizationResponse(redirect_uri=where, mode="query", parameters=())
 
 
 def _address(context: RequestContext, purpose: SessionPurpose) -> str:

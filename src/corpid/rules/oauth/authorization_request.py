@@ -8,7 +8,7 @@ Source: Spec 4.1, 4.2, 4.9, R-4.1, RFC 6749 §4.1.1, §4.1.2, RFC 9207, D10-D14,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, get_args, get_origin
 
@@ -496,11 +496,16 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uri: str
     mode: str
     """query, fragment or form_post"""
-    parameters: Mapping[str, str]
+    parameters: tuple[tuple[str, str], ...]
     reason: str = ""
     """the code of a refusal's reason, for the log"""
     detail: str = ""
     """the exact cause of a refusal, for the log"""
+
+    @property
+    def error(self) -> str:
+        """The error code, empty for a response with a code."""
+        return dict(self.parameters).get("error", "")
 
     @property
     def posted(self) -> bool:
@@ -570,4 +575,6 @@ def _create_response(address: ReturnAddress, parameters: dict[str, str]) -> Auth
         parameters["state"] = address.state
     if address.iss is not None:
         parameters["iss"] = address.iss
-    return AuthorizationResponse(redirect_uri=address.redirect_uri, mode=address.mode, parameters=parameters)
+    return AuthorizationResponse(
+        redirect_uri=address.redirect_uri, mode=address.mode, parameters=tuple(parameters.items())
+    )

@@ -6,7 +6,7 @@ Source: D14, D81
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
@@ -152,14 +152,12 @@ def requote_known(raw: bytes, known: Collection[str]) -> str:
     return "&".join(f"{name}={quote_value(value)}" for name, value in decoded if name in known)
 
 
-def encode_pairs(pairs: Mapping[str, str]) -> str:
+def encode_pairs(pairs: Iterable[tuple[str, str]]) -> str:
     """Encode as `application/x-www-form-urlencoded`.
 
     The names need no escapes. Source: RFC 6749 §4.1.2
     """
-    return "&".join(
-        [f"{name}={value if _UNRESERVED.fullmatch(value) else quote_plus(value)}" for name, value in pairs.items()]
-    )
+    return "&".join([f"{name}={value if _UNRESERVED.fullmatch(value) else quote_plus(value)}" for name, value in pairs])
 
 
 def quote_value(value: str) -> str:

@@ -358,14 +358,14 @@ async def _get(
         completed, claimed_elsewhere = await completion.completed_or_claimed(context, looked_at)
     if action == "leave" and machine.may_leave(looked_at, completed, now=context.now):
         response = await completion.leave(context, looked_at)
-        if "error" in response.parameters:
-            found = {"error": response.parameters["error"], "reason": response.reason, "detail": response.detail}
+        if response.error:
+            found = {"error": response.error, "reason": response.reason, "detail": response.detail}
             # A request that was not pushed only claims to be its client's.
             pushed = GENERATIONS[looked_at.request.generation].pushed
             name = "client_id" if pushed else "claimed_client_id"
             request.scope["state"]["log"].update(found, **{name: looked_at.request.client_id})
         around = await pages.final_frame(web, context, loaded.client, looked_at) if response.posted else Frame()
-        return leave(request, web, response, around)
+        return await leave(request, web, response, around)
     if action == "return" and looked_at.outcome is not None:
         return page_response(request, web.renderer, await pages.leaving(web, context, loaded))
     if action:

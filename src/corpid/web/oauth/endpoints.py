@@ -149,7 +149,7 @@ async def authorization(request: Request, web: WebContext) -> Response:
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))
         around = await _around(web, context, arrived) if arrived.response.posted else BARE
-        return leave(request, web, arrived.response, around)
+        return await leave(request, web, arrived.response, around)
     return enter(request, web, arrived)
 
 

@@ -227,17 +227,19 @@ def enter(request: Request, web: WebContext, entered: InteractionRedirect) -> Re
     return answer
 
 
-def leave(request: Request, web: WebContext, response: AuthorizationResponse, around: Frame) -> Response:
+async def leave(request: Request, web: WebContext, response: AuthorizationResponse, around: Frame) -> Response:
     """The return to the relying party: a redirect or a form.
 
     Source: D37, D38
     """
+    if web.developer is not None:
+        response = await web.developer.change_response(response)
     if not response.posted:
         return BytesResponse(b"", 302, (NO_STORE_HEADER, (b"location", response.url.encode("latin-1"))))
     view = FormPost(
         frame=replace(around, under_way=True, here=""),
         action=response.redirect_uri,
-        fields=tuple(response.parameters.items()),
+        fields=response.parameters,
     )
     return page_response(request, web.renderer, view, more={"Content-Security-Policy": FORM_POST_POLICY})
 

@@ -85,7 +85,7 @@ def test_what_is_posted_is_told_as_it_is_and_to_the_redirect_uri_as_registered(s
     answer = create_code_response(address(f"{CALLBACK}?a=1", mode="form_post", state=state, iss=ISSUER), code="c")
     assert answer.posted
     assert answer.redirect_uri == f"{CALLBACK}?a=1"
-    assert answer.parameters == {"code": "c", "state": state, "iss": ISSUER}
+    assert dict(answer.parameters) == {"code": "c", "state": state, "iss": ISSUER}
 
 
 def test_a_request_is_answered_where_and_as_it_asked() -> None:
