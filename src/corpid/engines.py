@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.authentication.passwords import HashCost
     from corpid.settings import Settings
-    from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it
     from corpid.stores.sql.schema import MigrationPlan
     from corpid.web.pages.emails import EmailRenderer
     from corpid.web.pages.theme import Theme
@@ -71,12 +70,6 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     transient: TransientStore
     connections_in_use: Callable[[], int]
     """connections to the database that are busy; 0 if it has none"""
-    rewrap: Callable[[AuditEvent], Awaitable[int]]
-    """seals every secret at rest with the current key-encryption key; returns the number (D43)"""
-    prune: Callable[..., Awaitable[PruneResult]]
-    """`SqlStores.prune` of this database"""
-    erase: Callable[..., Awaitable[int]]
-    """`SqlStores.erase` of this database"""
     after_restore: Callable[..., Awaitable[None]]
     """`stores.data_loss.after_restore` on this database"""
     key_encryption_key: str
@@ -104,9 +97,6 @@ async def open_stores(settings: Settings, clock: Clock, *, accept_other: bool = 
             registry=stores.registry,
             transient=transient,
             connections_in_use=lambda: stores.database.connections_in_use,
-            rewrap=stores.rewrap,
-            prune=stores.prune,
-            erase=stores.erase,
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
             key_encryption_key=stores.cipher.current,
             open_probe=partial(stores.cipher.open, *probes.PLACE),
@@ -210,12 +200,6 @@ class Stores:
         self.registry: Final = opened.registry
         self.transient: Final = opened.transient
         self.clock: Final = clock
-        self.rewrap: Final = opened.rewrap
-        """encrypts every secret with the current key-encryption key; returns the number (D43)"""
-        self.prune: Final = opened.prune
-        """removes old audit entries and details (docs/decisions/0008); returns the number"""
-        self.erase: Final = opened.erase
-        """erases details of audit entries (docs/decisions/0015); returns the number"""
         self._hash_cost: Final = hash_cost
         self._closing: Final = ExitStack()
 

@@ -219,7 +219,7 @@ def erase(
     """
     user_id, erased = with_stores(
         lambda stores, _: audit.erase_person(
-            stores.registry, stores.erase, user, actor=stores.actor, now=stores.clock()
+            stores.registry, stores.registry.retention.erase, user, actor=stores.actor, now=stores.clock()
         )
     )
     output.say(f"Erased the details of {erased:,} entries of the person {user_id}.")

@@ -532,7 +532,7 @@ def erase(
         async with open_mail(chosen, clock=stores.clock) as mail:
             person = await erasure.identify_person(stores.registry, user)
             return await erasure.erase(
-                stores.registry, stores.erase, person, actor=stores.actor, now=stores.clock(), mail=mail,
+                stores.registry, stores.registry.retention.erase, person, actor=stores.actor, now=stores.clock(), mail=mail,
                 provider_name=chosen.name, unrequested=unrequested,
             )  # fmt: skip
 
