@@ -38,8 +38,7 @@ from corpid.stores.sql.migration import SchemaError
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from corpid.stores.sql.registry import Registry
 from corpid.stores.sql.sqlite import SqliteDatabase, hold_in_use
-from corpid.stores.sql.transient import SqlTransientEngine
-from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore, transient_engine
+from corpid.stores.transient import OpenedStore, OrderlyStops, TransientEngine, TransientStore, transient_engine
 from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:
@@ -160,25 +159,24 @@ async def _open_database(
 
 
 async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack: AsyncExitStack) -> TransientStore:
-    engine = (
-        transient_engine(settings.transient_url) if settings.transient_url else SqlTransientEngine(stores.transient)
-    )
-    store = await engine.open(clock=clock, stops=SqlOrderlyStops(stores.database))
-    stack.push_async_callback(engine.close)
-    store_identity = engine.store_identity
+    store: OpenedStore = stores.transient
+    if settings.transient_url:
+        store = await transient_engine(settings.transient_url).open(clock=clock, stops=SqlOrderlyStops(stores.database))
+    stack.push_async_callback(store.close)
+    store_identity = store.store_identity
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
     is_local = settings.transient_engine.is_local
     ahead = 0 if is_local else CLOCKS_APART_SECONDS
     moment = max(clock(), await store.engine_time() or 0.0) + ahead
-    engine.reject_before(
-        await data_loss.use_store(stores.database, store_identity, moment=moment), store_identity=store_identity
-    )
+    rejected_before = await data_loss.use_store(stores.database, store_identity, moment=moment)
+    store.reject_before(rejected_before, store_identity=store_identity)
     if not settings.transient_url:
         return store
+    found: TransientStore = store
     if is_local and isinstance(stores.database, SqliteDatabase):
-        store = JoinedBatches(store, stores.database)
+        found = JoinedBatches(store, stores.database)
     restored = await data_loss.restored_at(stores.database)
-    return SinceRestore(store, restored) if restored else store
+    return SinceRestore(found, restored) if restored else found
 
 
 @contextmanager

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from corpid.rules.data_loss import NO_LOSS, DataLoss
-from corpid.stores import READINESS, READINESS_SECONDS, Clock, in_turn, milliseconds
+from corpid.stores import READINESS, READINESS_SECONDS, in_turn, milliseconds
 from corpid.stores.sql.columns import LIMIT, integer_parameter
 from corpid.stores.sql.statements import NOW, Database, IsAmong, Statement, Transaction, by_shape, insert, parameters
 from corpid.stores.sql.tables import transient
-from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sqlalchemy.dialects.sqlite import Insert
 
-    from corpid.rules.transient import EngineCondition, PipelinedVerb
+    from corpid.rules.transient import PipelinedVerb
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
 _CHUNK: Final = 500
@@ -147,8 +146,16 @@ class SqlTransientStore:
             self._loss = DataLoss(name=repr(moment), reject_issued_before=moment)
         return self._loss
 
-    def reject_before(self, moment: float) -> None:
+    @property
+    def store_identity(self) -> str:
+        """A constant: the database itself notices the loss of its data (stores.data_loss)."""
+        return _LINEAGE
+
+    def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - there is one
         self._rejected_before = moment
+
+    async def close(self) -> None:
+        """Nothing: the database is closed by its opener."""
 
     def batch(self, now: float) -> SqlTransientBatch:
         """A transaction, joined by this task's batches and registry writes."""
@@ -206,31 +213,6 @@ class SqlTransientStore:
         self._swept_up_to = (last_kind, bytes(last_key)) if len(rows) == _CHUNK else _START
         async with self.database.transaction():
             return await self.database.run(_clear, {**after, "limit": _CHUNK, "now": now})
-
-
-class SqlTransientEngine(TransientEngine):
-    """A TransientEngine on the registry's database, which is open already."""
-
-    def __init__(self, store: SqlTransientStore) -> None:
-        self._store: Final = store
-
-    async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:  # noqa: ARG002 - it restarts without a loss
-        return self._store
-
-    @property
-    def store_identity(self) -> str:
-        """A constant: the database itself notices the loss of its data (stores.data_loss)."""
-        return _LINEAGE
-
-    def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - there is one
-        self._store.reject_before(moment)
-
-    async def describe(self) -> list[EngineCondition]:
-        """Nothing: the doctor's check of the database is enough."""
-        return []
-
-    async def close(self) -> None:
-        """Nothing: the database is closed by its opener."""
 
 
 class SqlTransientBatch(Transaction):
