@@ -222,7 +222,7 @@ async def test_roles_are_found_by_the_words_of_their_members(place: Place) -> No
         async def found(text: str) -> list[str]:
             wanted = RoleSearch(entity_id="E2", words=words_of_search(text), role="Filer")
             page, _ = await stores.registry.provisioning.search_roles(wanted, after=(), limit=5, examined=100)
-            return [each.member.user.user_id for each, _ in page]
+            return [member.user.user_id for (_, member), _ in page]
 
         assert await found("") == await found("tan fin") == ["u1", "u2"]
         assert await found("TAN zoe") == ["u1"]

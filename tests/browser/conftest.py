@@ -32,7 +32,7 @@ PATIENCE_MILLISECONDS = 15_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=FLAGS)

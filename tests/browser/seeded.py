@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from corpid.web.pages.components import Page
 from corpid.web.pages.rendering import Renderer
 
 if TYPE_CHECKING:
@@ -95,6 +96,13 @@ class Seeded(Mapping[str, "View"]):
 
     def __len__(self) -> int:
         return len(self.views) + len(self._walk_of)
+
+    def walk(self, name: str) -> object:
+        """The walk that a state is met on, and whether a form is sent there; without one the view's class, or the page."""
+        if name in self._walk_of:
+            return self._walk_of[name], self._walks[self._walk_of[name]][0][name].form is not None
+        view = self.views[name]
+        return name if isinstance(view, Page) else type(view)
 
     def sort(self, name: str) -> object:
         """The page, or where it shows an error the pages that belong with it: the same for states that look alike."""

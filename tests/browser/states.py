@@ -46,7 +46,9 @@ from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG
 from tests.browser.seeded import Seeded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
+
+    from _pytest.mark.structures import ParameterSet
 
     from corpid.web.pages.views import View
 
@@ -319,16 +321,14 @@ STATES: Final = Seeded(
 )
 
 
-def _one_of_each() -> Iterator[str]:
-    """The first state of each page, and the first one with errors of those that belong together."""
-    seen = set()
-    for name in STATES:
-        sort = STATES.sort(name)
-        if sort not in seen:
-            yield name
-        seen.add(sort)
+def _first_or_full(sort: Callable[[str], object]) -> list[str | ParameterSet]:
+    """States for a fixture: the first of each sort, and in `make test-full` all; there alone those of developer mode."""
+    first = {sort(name): name for name in reversed(tuple(STATES))}
+    quick = frozenset(first.values()).difference(developer_states.STATES, developer_states.OF_CLIENT_PAGES)
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.full) for name in STATES]
 
 
-_FIRST: Final = frozenset(_one_of_each()).difference(developer_states.STATES, developer_states.OF_CLIENT_PAGES)
-FIRST_OR_FULL: Final = [name if name in _FIRST else pytest.param(name, marks=pytest.mark.full) for name in STATES]
-"""states for a fixture: `make test` sees one of each page, and pages of developer mode are left to `make test-full`"""
+PAGES_OR_FULL: Final = _first_or_full(STATES.sort)
+"""one state of each page in `make test`"""
+WALKS_OR_FULL: Final = _first_or_full(STATES.walk)
+"""the gallery of components, and a page and a form of each part of the provider in `make test`"""

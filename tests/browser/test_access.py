@@ -2,8 +2,8 @@
 
 The pages are those of developer mode, which have everything that the others have.
 
-In `make test` each page is looked at in one state, and one of those that belong together with errors; in `make test-full`
-in every state, and in every language and scheme of colours (`test_appearances`).
+In `make test` the components that pages are made of are looked at in their gallery, with a page and a form of each part of
+the provider; in `make test-full` every state, and every language and scheme of colours (`test_appearances`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 from corpid.web.pages.layout import TimeLimit
 from corpid.web.pages.translations import LANGUAGES
 from tests.browser.gallery import CUT, OUTSIDE, Appearance, complaints, shown_as
-from tests.browser.states import FIRST_OR_FULL, STATES
+from tests.browser.states import STATES, WALKS_OR_FULL
 from tests.house.source import listed
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ FURTHER_PARTS_OF_DATE: Final = 3
 every_state = pytest.mark.parametrize("state", STATES)
 
 
-@pytest.fixture(scope="module", params=FIRST_OR_FULL)
+@pytest.fixture(scope="module", params=WALKS_OR_FULL)
 def state(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.browser.heard import SNAPSHOTS, nodes, opened, path, snapshot
-from tests.browser.states import FIRST_OR_FULL, STATES
+from tests.browser.states import PAGES_OR_FULL, STATES
 from tests.house.source import listed
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ PRESSED: Final = """() => [...document.querySelectorAll("button")].filter(each =
 """what each button is called, and what pressing it does"""
 
 
-@pytest.fixture(scope="module", params=FIRST_OR_FULL)
+@pytest.fixture(scope="module", params=PAGES_OR_FULL)
 def state(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

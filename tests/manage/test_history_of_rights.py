@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
+from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account, decline_membership
 from corpid.flows.directory.approvals import approve_request
 from corpid.flows.directory.write import guard_records, write_changes
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator
@@ -20,7 +21,7 @@ from tests.manage.test_person_names import INVITED
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, ROW, acting, leave, page, three
 from tests.manage.test_who_is_meant import INVITED as GINA
-from tests.manage.test_who_is_meant import owner
+from tests.manage.test_who_is_meant import member, owner, rename
 from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
@@ -198,3 +199,26 @@ async def test_a_line_counts_the_roles_of_others_that_were_given_with_an_invitat
         text = (await in_portal(made, page_)).page.text
         assert "1 person invited" not in text
         assert "and 2 more changes" in text
+
+
+@pytest.mark.parametrize("then", ["redirected", "declined"])
+async def test_a_cleared_user_name_names_the_invitation_as_it_was(made: World, then: str) -> None:
+    """D57, D68: also after that went to another address, or was declined."""
+    await acme(made)
+    registry = made.provider.registry
+    called = replace(GINA, user_name="frank")
+    newcomer = replace(GINA, user_id="f1e3", membership_id="m-new", email="new@acme.example", user_name="", name="New")
+    frank = User(user_id="id-frank", user_name="frank", name="Frank Ho")
+    await made.write(
+        entity(ACME, "Acme Pte. Ltd."), placeholder(called), called, placeholder(newcomer), newcomer, frank
+    )
+    await accept_with_account(registry, newcomer, frank, now=made.clock())
+    cleared = await member(made, GINA.user_id)
+    assert not cleared.user_name
+    if then == "redirected":
+        await rename(made, cleared, "Somebody Else", email="else@acme.example")
+    else:
+        await decline_membership(registry, cleared)
+    [entry] = [each for each in await made.audit("membership.update") if each.detail.get("cleared")]
+    browser = await in_portal(made, f"history/{entry.number}")
+    assert "(invited) gina@acme.example" in browser.page.heading

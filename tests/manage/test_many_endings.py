@@ -90,3 +90,37 @@ async def test_the_level_that_ends_with_a_membership_is_recorded_once(made: Worl
         registry, request.request_id, actor=owner(made, "alice"), reason="Yes", now=made.clock()
     )
     assert len(await made.audit("administrator.remove")) == 1
+
+
+async def test_no_more_changes_wait_than_pages_can_look_through(made: World) -> None:
+    """D55: pages of an entity read all that waits, in the loop that serves every other entity."""
+    await acme(made)
+    roles = tuple(f"R{number}" for number in range(19))
+    people = [f"id-p{number:03}" for number in range(100)]
+    await made.write(
+        entity(ACME, "Acme Pte. Ltd.", approvals="all"),
+        Service(service_id="PERMITS", name="Permits", roles=roles),
+        *(User(user_id=each, user_name=each[3:], name=each) for each in people),
+        *(Membership(user_id=each, entity_id=ACME, membership_id=f"m-{each}") for each in people),
+        *(
+            Assignment(user_id=each, entity_id=ACME, service_id="PERMITS", role=role)
+            for each in people
+            for role in roles
+        ),
+    )
+    registry, bob = made.provider.registry, owner(made)
+    ending = [Change(await registry.directory.find(Membership, each, ACME), None) for each in people]
+
+    async def ask(*changes: Change) -> ChangeRequest:
+        made.clock.now += 1
+        asked = RequestDetails("They left", made.clock(), f"u{made.clock.now:.0f}")
+        found = await write_changes(registry, bob, changes, asking=asked)
+        assert found is not None
+        return found
+
+    first, second = await ask(*ending), await ask(*ending)
+    assert len(first.changes) == len(second.changes) == 2000
+    with pytest.raises(Refused, match="at most 4,000 changes of an organisation can wait for approval"):
+        await ask(ending[0])
+    await approvals.withdraw_request(registry, first.request_id, actor=bob, reason="", now=made.clock())
+    await ask(ending[0])

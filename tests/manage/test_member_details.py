@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import own_data
-from corpid.rules.directory.document import parse, user_text
+from corpid.rules.directory.document import entry_text, parse
 from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.members import compare_members
 from corpid.rules.directory.nodes import DirectoryError
@@ -55,7 +55,7 @@ def test_a_table_has_a_column_for_every_detail(name: str) -> None:
 def test_a_file_a_resource_and_a_user_of_scim_carry_a_plain_detail(name: str) -> None:
     """D51, D59, D60: each writes it, and each shows what another one wrote."""
     held = replace(HELD, **{name: "Quay 3"})
-    written = parse(b"users:\n" + user_text(MARCUS, [held]).encode(), "f").entries_of("membership")
+    written = parse(b"users:\n" + entry_text("users", MARCUS, {}, [held]).encode(), "f").entries_of("membership")
     assert written["marcus", "E1"].fields == {"enabled": True, name: "Quay 3"}
 
     shown = to_json_object(MEMBERSHIP, held, {held.user_id: "marcus"}, {held.user_id: "marcus"}, whole=False)

@@ -11,6 +11,7 @@ from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.change_texts import RequestNames, summarise_change, title_changes
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     Change,
     ChangeRequest,
@@ -380,6 +381,55 @@ async def test_a_request_of_many_like_parts_is_one_sentence_and_one_table_of_peo
     assert text.index("Decline") < text.index("x0@acme.example")
     await browser.fill_and_submit(button="approve")
     assert await state(made, found) == "approved"
+
+
+async def test_who_approves_the_return_of_people_reads_their_levels(made: World) -> None:
+    """D55, D68: a level takes effect again with the membership; so it is said of one person and of each of several."""
+    await acme(made)
+    await made.person("dora", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Dora Ng")
+    read = made.provider.registry.directory.find
+    held = [await read(Membership, f"id-{each}", ACME) for each in ("cora", "dora")]
+    cora, dora = (replace(each, enabled=False) for each in held if each is not None)
+    owner = Administrator(user_id="id-cora", entity_id=ACME, level="owner")
+    await made.write(cora, dora, owner)
+    back = [Change(each, replace(each, enabled=True)) for each in (cora, dora)]
+    await requested(made, back[0])
+    browser = await in_portal(made, "requests")
+    await follow(browser, "Restore cora (Cora Chan): Owner")
+    said = "cora (Cora Chan) can act for the organisation again, with the access and the level from before: Owner."
+    assert said in browser.page.text
+    made.clock.now += 1
+    together = await requested(made, *back)
+    browser = await in_portal(made, f"requests/{together.request_id}")
+    assert browser.page.heading == "Restore 2 people"
+    rows = browser.page.text.partition("People Person")[2]
+    assert rows.startswith(" Level cora (Cora Chan) Owner dora (Dora Ng)"), browser.page.text
+
+
+async def test_who_approves_a_suspension_reads_whose_it_is(made: World) -> None:
+    """D55, D68: not that something recorded about them changes."""
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
+    await made.write(Administrator(user_id="id-cora", entity_id=ACME, level="administrator"))
+    held = await made.provider.registry.directory.find(Membership, "id-cora", ACME)
+    assert held is not None
+    found = await requested(made, Change(held, replace(held, enabled=False)))
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    who = "cora (Cora Chan) (Administrator)"
+    assert f"{who} can no longer act for the organisation until they are restored." in browser.page.text
+
+
+async def test_who_is_given_something_else_instead_reads_as_given_access(made: World) -> None:
+    """D55: a title that names one of two says what is given, not what goes with it."""
+    await acme(made)
+    await made.write(ROLE)
+    instead = replace(ROLE, role="Checker")
+    found = await requested(made, Change(ROLE, None), Change(None, instead))
+    names = RequestNames(people={"id-cora": "cora"}, entities={}, services={"PERMITS": "Permits"})
+    assert (
+        str(title_changes(found.changes, names))
+        == "Give access to cora: Checker at Permits, until 31 Dec 2027, and 1 more change"
+    )
 
 
 async def test_a_title_says_what_is_done(made: World) -> None:

@@ -230,12 +230,14 @@ def test_a_command_compiles_the_templates_of_every_language(programs: Programs, 
     assert [name for name in installed.files if name.startswith("emails-")]
 
 
+@pytest.mark.full
 def test_a_server_and_a_demo_of_one_environment_keep_what_both_compile(installed: Installed) -> None:
     """Their texts are not the same, except in English."""
     assert installed.own > installed.more > installed.own // 2
     assert (number(WHOLE, installed.folder), number(WHOLE, installed.folder, "corpid_dev")) == (0, 0)
 
 
+@pytest.mark.full
 def test_the_command_compiles_the_developer_kits_templates_beside_those_of_the_program(installed: Installed) -> None:
     """As the image with the developer kit is made."""
     assert number(COMMAND, installed.folder, "corpid_dev") == 0

@@ -18,13 +18,13 @@ from corpid.flows import namespaces, notifications
 from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
-from corpid.flows.directory.write import audit_event, name_invitation
+from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import INVITATION, AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Conflict, NameTaken, Precondition
-from corpid.rules.directory.invitations import accepted_by, account, shown_invitation
+from corpid.rules.directory.invitations import accepted_by, account, name_invitation, shown_invitation
 from corpid.rules.directory.records import Administrator, Change, Entity, Membership, User
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from corpid.flows.directory.write import (
     audit_event,
     authorise_changes,
     check_reason,
-    name_invitation,
     read_pages,
     write_changes,
 )
@@ -33,6 +32,7 @@ from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, AccessReview, ReviewDecision, ReviewedAccess
 from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.invitations import name_invitation
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, ThirdPartyAssignment, User

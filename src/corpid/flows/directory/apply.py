@@ -27,32 +27,26 @@ from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
 from corpid.rules.directory.document import (
     Current,
-    References,
     entry_text,
+    named_users,
     new_users,
     one_entry,
     parse,
-    references,
     user_ids,
-    user_text,
 )
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.plan import ALL_BUT_LEVELS, OF_PEOPLE, Plan, plan, record_key
+from corpid.rules.directory.plan import ALL_BUT_LEVELS, OF_PEOPLE, Plan, keys_named, plan, record_key
 from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
-    Administrator,
-    Assignment,
     Change,
     Entity,
     Membership,
-    Operator,
     Service,
-    ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
+from corpid.rules.directory.sections import KINDS, LEVELS, SECTION_OF, SECTIONS, Kind
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, SourcedRecord, channel, people
 from corpid.rules.fields import NOTHING, KeyedRecord
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -177,22 +171,27 @@ async def export_directory(registry: Registry, *, actor: Actor) -> AsyncIterator
     for each in KINDS:
         authorise(actor, "read", Object(kind=each))
     yield _EXPORT_HEADER
-    async for piece in _export_section(registry, "entities", Entity, {}):
-        yield piece
-    async for piece in _export_section(registry, "services", Service, {}):
-        yield piece
-    names = {user.user_id: user.user_name async for user in registry.directory.scan(User) if not user.placeholder}
-    async for piece in _export_users(registry):
-        yield piece
-    for name, kind in (("administrators", Administrator), ("operators", Operator), ("assignments", Assignment)):
-        async for piece in _export_section(registry, name, kind, names):
-            yield piece
-    async for piece in _export_third_party(registry, names):
-        yield piece
-    heading = "\nclients:\n"
-    for client in await registry.clients.list_all():
-        yield heading + entry_text("clients", client, {})
-        heading = ""
+    names: dict[str, str] = {}
+    held: defaultdict[str, list[Membership]] = defaultdict(list)
+    opened = {""}
+    for name, section in SECTIONS.items():
+        if section.kind == "user":
+            names = {
+                each.user_id: each.user_name async for each in registry.directory.scan(User) if not each.placeholder
+            }
+            async for membership in registry.directory.scan(Membership):
+                held[membership.user_id].append(membership)
+        parent, _, title = name.rpartition(".")
+        heading = f"  {title}:\n" if parent else f"\n{title}:\n"
+        async for record in registry.directory.scan(_EVERY[section.kind]):
+            user_id = getattr(record, "user_id", "")
+            if user_id and user_id not in names:  # of somebody who has not accepted an invitation
+                continue
+            if parent not in opened:
+                opened.add(parent)
+                yield f"\n{parent}:\n"
+            yield heading + entry_text(name, record, names, held[user_id])
+            heading = ""
 
 
 async def prepare_document(
@@ -213,15 +212,14 @@ async def prepare_document(
     D44, D51.
     """
     number = _count_entries(document)
-    needed = await in_thread_if_many(lambda: references(document), number)
-    by_name, by_id = await _read_users(registry, needed)
+    by_name, by_id = await _read_users(registry, *await in_thread_if_many(lambda: named_users(document), number))
 
     def identified() -> dict[str, str]:
         fresh = {name: new_user_id() for name in new_users(document, by_name)}
         return user_ids(document, by_name, by_id, fresh)
 
     ids = await in_thread_if_many(identified, number)
-    records, sources = await (_read_everything(registry) if prune else _read_named(registry, document, needed, ids))
+    records, sources = await (_read_everything(registry) if prune else _read_named(registry, document, ids))
     current = Current(records=records)
     complete = _complete_clients(document, current, rules)
     hashed = await _hash_passwords(complete, current, ids, passwords)
@@ -296,8 +294,9 @@ async def prepare_addition(
     Raises Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
     kind: Any = KIND_OF[record]
-    [section] = [name for name, each in SECTIONS.items() if each.kind == kind]
-    prepared = await prepare_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
+    prepared = await prepare_entry(
+        registry, passwords, SECTION_OF[kind], key, members, new_user_id=new_user_id, rules=rules
+    )
     added = [change.after for change in prepared.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
@@ -326,13 +325,15 @@ async def carry_out(
     return _describe(prepared, written=bool(changes) and not dry_run)
 
 
-async def _read_users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
+async def _read_users(
+    registry: Registry, names: Iterable[str], user_ids: Iterable[str]
+) -> tuple[dict[str, User], dict[str, User]]:
     by_name: dict[str, User] = {}
-    async for name in in_turns(sorted(needed.user_names)):
+    async for name in in_turns(sorted(names)):
         user = await registry.directory.user_by_name(name)
         if user is not None:
             by_name[name] = user
-    by_key = await registry.directory.read(User, [(user_id,) for user_id in sorted(needed.user_ids)])
+    by_key = await registry.directory.read(User, [(user_id,) for user_id in sorted(user_ids)])
     return by_name, {user.user_id: user for user in by_key.values()}
 
 
@@ -372,9 +373,9 @@ async def _read_everything(registry: Registry) -> tuple[Records, AllSources]:
 
 
 async def _read_named(
-    registry: Registry, document: DirectoryDocument, needed: References, ids: Mapping[str, str]
+    registry: Registry, document: DirectoryDocument, ids: Mapping[str, str]
 ) -> tuple[Records, AllSources]:
-    keys = await in_thread_if_many(lambda: _list_keys(document, needed, ids), _count_entries(document))
+    keys = await in_thread_if_many(lambda: _list_keys(document, ids), _count_entries(document))
     records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
         read = await registry.directory.sourced(record, keys[kind])
@@ -397,16 +398,14 @@ def _list_parties(document: DirectoryDocument) -> list[dict[str, str]]:
     return [dict(zip(_BETWEEN, each, strict=True)) for each in sorted(named)]
 
 
-def _list_keys(document: DirectoryDocument, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
+def _list_keys(document: DirectoryDocument, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
     """The keys of records that a document needs, by kind."""
-    keys: dict[Kind, set[Key]] = {"client": set(document.entries_of("client"))}
-    for kind in RECORDS:
-        entries = document.entries_of(kind).values()
-        keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _knows_user(entry, ids)}
-    keys["user"] |= {key[:1] for kind in OF_PEOPLE for key in keys[kind]}
-    keys["entity"] |= needed.entities
-    keys["service"] |= needed.services
-    keys["membership"] |= {(ids[name], entity_id) for name, entity_id in needed.memberships if name in ids}
+    keys: dict[Kind, set[Key]] = {kind: set() for kind in KINDS}
+    for entries in document.entries.values():
+        for entry in filter(lambda each: _knows_user(each, ids), entries.values()):
+            key = record_key(entry, ids)
+            for kind, named in ((entry.kind, key), *keys_named(entry.kind, key, entry.fields)):
+                keys[kind].add(named)
     return {kind: sorted(every) for kind, every in keys.items()}
 
 
@@ -461,7 +460,7 @@ async def _add_levels(
 
 
 def _knows_user(entry: DocumentEntry, ids: Mapping[str, str]) -> bool:
-    return entry.kind in {"service", "entity", "grant"} or entry.key[0] in ids
+    return entry.kind not in OF_PEOPLE or entry.key[0] in ids
 
 
 def _complete_clients(document: DirectoryDocument, current: Current, rules: RegistrationRules) -> DirectoryDocument:
@@ -543,39 +542,6 @@ def _describe(prepared: Plan, *, written: bool) -> ApplyResult:
         written=written,
         kept=tuple(kept_record(each, prepared.user_names) for each in prepared.kept),
     )
-
-
-async def _export_section(
-    registry: Registry, name: str, kind: type[KeyedRecord], user_names: Mapping[str, str]
-) -> AsyncIterator[str]:
-    title = name.rpartition(".")[2]
-    heading = f"\n{title}:\n" if title == name else f"  {title}:\n"
-    async for record in registry.directory.scan(kind):
-        user_id = getattr(record, "user_id", "")
-        if user_id and user_id not in user_names:  # of somebody who has not accepted an invitation
-            continue
-        yield heading + entry_text(name, record, user_names)
-        heading = ""
-
-
-async def _export_users(registry: Registry) -> AsyncIterator[str]:
-    held: defaultdict[str, list[Membership]] = defaultdict(list)
-    async for membership in registry.directory.scan(Membership):
-        held[membership.user_id].append(membership)
-    heading = "\nusers:\n"
-    async for user in registry.directory.scan(User):
-        if user.placeholder:
-            continue
-        yield heading + user_text(user, held[user.user_id])
-        heading = ""
-
-
-async def _export_third_party(registry: Registry, user_names: Mapping[str, str]) -> AsyncIterator[str]:
-    heading = "\nthird_party:\n"
-    for name, kind in (("third_party.grants", ThirdPartyGrant), ("third_party.assignments", ThirdPartyAssignment)):
-        async for piece in _export_section(registry, name, kind, user_names):
-            yield heading + piece
-            heading = ""
 
 
 def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None) -> list[Precondition]:

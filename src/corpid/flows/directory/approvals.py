@@ -56,7 +56,7 @@ from corpid.rules.directory.approvals import (
     state_at,
     step,
 )
-from corpid.rules.directory.change_texts import RequestNames, name_actor
+from corpid.rules.directory.change_texts import SWITCHES, RequestNames, kind_of, name_actor
 from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.invitations import placeholder
@@ -65,6 +65,7 @@ from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
     Administrator,
     Change,
     ChangeRequest,
@@ -76,7 +77,7 @@ from corpid.rules.directory.records import (
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor, EntityAdministrator
@@ -565,7 +566,7 @@ async def load_request(registry: Registry, actor: EntityAdministrator, request_i
 async def load_names(
     registry: Registry,
     entity_id: str,
-    changes: Iterable[Change],
+    changes: Collection[Change],
     people: Iterable[str] = (),
     names_read: Mapping[str, str] = _NO_NAMES,
 ) -> RequestNames:
@@ -590,6 +591,8 @@ async def load_names(
     directory = registry.directory
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
+    switched = {each.record.key for each in changes if each.kind == "membership" and kind_of(each) in SWITCHES}
+    levels = await directory.read(Administrator, switched) if switched else {}
     members = set(people)
     found = typed | await read_names(registry, entity_id, members, former=former | members, outside=outside)
     own = {*former, *members, *typed}
@@ -597,6 +600,7 @@ async def load_names(
         people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
         entities={each.entity_id: each.name_for(entity_id) for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
+        levels={each.user_id: ADMINISTRATOR_LEVELS[each.level] for each in levels.values()},
     )
 
 

@@ -11,7 +11,7 @@ from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.lists import CLIENTS, SERVICES
+from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Plan
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 _KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}
 """naming one takes the other away (D27)"""
-_AT_ONCE: Final = 200
-_MOST: Final = 2000
-"""clients that are looked through; deployments have hundreds"""
 _MOST_SERVICES: Final = 1000
 
 
@@ -108,22 +105,12 @@ async def list_services(registry: Registry, *, actor: Actor) -> list[Service]:
     return await registry.lists.find(SERVICES, limit=_MOST_SERVICES)
 
 
-async def list_clients_of_service(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:
+async def list_clients_of_service(registry: Registry, service_id: str, *, actor: Actor) -> list[Client]:
     """Clients that use a service, by identifier.
 
-    Of the first 2,000 clients; and whether there are others to look at. Raises access.Forbidden, StoreUnavailable.
-    Source: R-20, D53
+    Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
     """
-    authorise(actor, "read", Object(kind="client"))
-    found: list[Client] = []
-    after = ""
-    for _ in range(_MOST // _AT_ONCE):
-        part = await registry.lists.find(CLIENTS, after=(after,), limit=_AT_ONCE)
-        found += [each for each in part if service_id in each.services]
-        if len(part) < _AT_ONCE:
-            return found, False
-        after = part[-1].client_id
-    return found, True
+    return [each for each in await list_clients(registry, actor=actor) if service_id in each.services]
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:

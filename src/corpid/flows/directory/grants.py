@@ -246,14 +246,6 @@ async def find_role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> R
     )
 
 
-async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignment) -> bool:
-    """Return whether there is a grant or role of this key.
-
-    Raises StoreUnavailable. Source: D56
-    """
-    return await registry.directory.find(type(row), *row.key) is not None
-
-
 async def offer_grant(
     registry: Registry,
     passwords: Passwords,

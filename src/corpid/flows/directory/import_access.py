@@ -13,7 +13,7 @@ import msgspec
 from corpid.flows.directory.member_changes import plan_invitation, translate_refusals
 from corpid.flows.directory.members import AmbiguousName, find_member, other_address
 from corpid.flows.directory.person_names import digest_names, name_as_known
-from corpid.flows.directory.role_assignment import find_stored_role, list_services
+from corpid.flows.directory.role_assignment import list_services
 from corpid.flows.directory.write import (
     IdentifierConflict,
     authorise_changes,
@@ -177,7 +177,7 @@ class _ImportPlanner:
             user_id=user_id, entity_id=entity_id, service_id=service.service_id,
             role=line.cells.get("role", ""), sub_entity=line.cells.get("sub_entity", ""),
         )  # fmt: skip
-        was = await find_stored_role(self.registry, named)
+        was = await self.registry.directory.find(Assignment, *named.key)
         form = _form(line, service, was if was and was.end_date >= self.today.isoformat() else None)
         wrong = faults(form, self.today)
         if wrong:

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.lists import ListPage, cut_page
-from corpid.flows.directory.write import Refused, audit_event, guard_records, is_of_entity, name_invitation
+from corpid.flows.directory.write import Refused, audit_event, guard_records, is_of_entity
 from corpid.flows.namespaces import INVITATIONS, count_each
 from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.invitations import is_invitation, is_redirection
+from corpid.rules.directory.invitations import is_invitation, is_redirection, name_invitation
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import DUE, Change, Membership
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY, MINUTE, RESEND_SECONDS

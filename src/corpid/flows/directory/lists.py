@@ -296,16 +296,24 @@ async def _load_invitations(directory: Directory, rows: Sequence[User]) -> tuple
     return tuple(ListedPerson(user=row, invitation=found.get(row.user_id)) for row in rows)
 
 
-async def _load_belongings(directory: Directory, rows: Sequence[Membership]) -> tuple[Belonging, ...]:
+async def load_belongings(directory: Directory, rows: Sequence[Membership]) -> tuple[Belonging, ...]:
+    """Memberships with their entities, and the person's level there.
+
+    One whose entity is gone meanwhile is left out. Raises StoreUnavailable. Source: D50, D53
+    """
     known = await directory.read(Entity, [row.key[1:] for row in rows])
     levels = await directory.read(Administrator, [row.key for row in rows])
-    found = []
-    for row in rows:
-        entity, held = known.get(row.key[1:]), levels.get(row.key)
-        if entity is not None:
-            level, services_of = (held.level, held.services) if held else ("", ())
-            found.append(Belonging(entity=entity, membership=row, level=level, services=services_of))
-    return tuple(found)
+    return tuple(
+        Belonging(
+            entity=known[row.key[1:]],
+            membership=row,
+            level=held.level if held else "",
+            services=held.services if held else (),
+        )
+        for row in rows
+        for held in [levels.get(row.key)]
+        if row.key[1:] in known
+    )
 
 
 async def _load_levels(directory: Directory, rows: Sequence[Member]) -> tuple[EntityMember, ...]:
@@ -377,7 +385,7 @@ async def load_roles(
 
 _LOADERS: Final[Mapping[type, Callable[[Directory, Any], Awaitable[tuple[Any, ...]]]]] = {
     Assignment: load_roles, ThirdPartyAssignment: load_roles, Administrator: _load_appointments,
-    User: _load_invitations, Membership: _load_belongings, Member: _load_levels, DeletionRequest: _load_deletions,
+    User: _load_invitations, Membership: load_belongings, Member: _load_levels, DeletionRequest: _load_deletions,
 }  # fmt: skip
 """record of a list → what loads the records that its own depend on"""
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.stores.sql.registry import Registry
 
 RenewalPurpose: TypeAlias = Literal["password", "second_factor"]
 Help: TypeAlias = RenewalPurpose | Literal["unlock"]
@@ -71,11 +70,6 @@ def find_refusal(of: Membership, held: Administrator | None, *, actor: EntityAdm
     return next((each for each in found if each is not None), None)
 
 
-async def read_level(registry: Registry, of: Membership) -> Administrator | None:
-    """Return the level of a member. Raises StoreUnavailable. Source: D53"""
-    return await registry.directory.find(Administrator, *of.key)
-
-
 async def request_help(context: RequestContext, of: Membership, asked: Help, *, actor: EntityAdministrator) -> None:
     """Record that an administrator helps a member, within the limits.
 
@@ -83,7 +77,7 @@ async def request_help(context: RequestContext, of: Membership, asked: Help, *, 
     access.Forbidden, ChangedMeanwhile, StoreUnavailable. Source: D47, D54, D57, D69
     """
     registry, rule = context.provider.registry, _RULES[asked]
-    held = await read_level(registry, of)
+    held = await registry.directory.find(Administrator, *of.key)
     authorise(actor, rule.action, links.help_object(rule.kind, of, held))
     guards = await check_still_acting(registry, actor)
     await _count(context, of, asked)
@@ -182,7 +176,7 @@ async def _check(context: RequestContext, of: Membership, asked: Help, *, actor:
     """Raise Forbidden or HelpRefusal for what the entity must not know."""
     registry, rule, user_id = context.provider.registry, _RULES[asked], of.user_id
     operates = await registry.directory.read(Operator, [(user_id,)])
-    level = await read_level(registry, of)
+    level = await registry.directory.find(Administrator, *of.key)
     authorise(actor, rule.action, links.help_object(rule.kind, of, level, operates=bool(operates)))
     url = context.provider.policy.deployment_url
     async with context.provider.transient.batch(context.now) as batch:

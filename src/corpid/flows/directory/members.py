@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.actors import assume_recent, is_allowed
-from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_records, load_roles, parse_place
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Level, Object, ObjectKind, authorise
@@ -21,7 +20,7 @@ from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.stores.sql.registry import Registry
@@ -90,17 +89,6 @@ async def load_member(registry: Registry, membership_id: str, *, actor: Actor) -
     return found
 
 
-async def find_one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
-    """A member by the identifier of the membership.
-
-    None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
-    """
-    try:
-        return await load_member(registry, membership_id, actor=actor)
-    except UnknownMember:
-        return None
-
-
 async def find_member(registry: Registry, entity_id: str, named: str) -> Member | None:
     """Return the member whom a user name means; None for nobody.
 
@@ -156,7 +144,6 @@ async def list_members(
     """
     if wanted.service_id:
         authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=wanted.service_id))
-    await find_entity(registry, actor.entity_id, actor=actor)
     page = await list_records(
         registry, actor, MEMBERS, {"entity_id": actor.entity_id}, order=order, descending=descending,
         search=wanted.search, state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit,
@@ -164,7 +151,11 @@ async def list_members(
     )  # fmt: skip
     keys = [each.membership.key for each in page.found]
     levels = await registry.directory.read(Administrator, keys)
-    counts = await _count_roles(registry, actor, [each.user.user_id for each in page.found])
+    counts: Counter[str] = Counter()
+    roles = await registry.provisioning.roles(actor.entity_id, [each.user.user_id for each in page.found])
+    for user_id, service_id, count in roles:
+        if _sees(actor, "assignment", service_id):
+            counts[user_id] += count
     found = [
         MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
@@ -284,15 +275,6 @@ def may_send_again(of: Membership, *, actor: EntityAdministrator) -> bool:
     """Return whether an actor may have an invitation sent again. Source: D53, D60"""
     thing = Object(kind="invitation", entity_id=of.entity_id, user_id=of.user_id)
     return of.invited and is_allowed(assume_recent(actor), "write", thing)
-
-
-async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:
-    """Count the roles of people that the actor sees."""
-    counts: Counter[str] = Counter()
-    for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
-        if _sees(actor, "assignment", service_id):
-            counts[user_id] += count
-    return counts
 
 
 def _sees(actor: EntityAdministrator, kind: ObjectKind, service_id: str = "") -> bool:

@@ -195,7 +195,10 @@ async def _show_all(
     accounts = {user_id: canonical(name) for user_id, name in names.items() if name != user_id}
     found = []
     for record in records:
-        outside = _is_outside(by.actor, resource, record)
+        own = by.actor.entity_id
+        outside = (
+            own and resource.names_user and getattr(record, "entity_id", "") != own
+        )  # another entity's person (D61)
         tag, known = by.tag(record), (accounts, accounts) if outside else (names, identities)
         shown = to_json_object(resource, record, *known, whole=whole)
         found.append(ApiObject(id=str(shown["id"]), tag=tag, members={**shown, "etag": tag}))
@@ -228,7 +231,9 @@ async def list_objects(
     nothing gives an empty page. `count_to` asks for a total. Raises UnknownSort, UnknownPlace, access.Forbidden,
     StoreUnavailable. Source: D59, D61, D83
     """
-    narrowed = _own(by.actor, resource, wanted)
+    narrowed, sides, own = dict(wanted), resource.sides, by.actor.entity_id
+    if own and sides and not any(side in narrowed for side in sides):
+        narrowed[sides[0]] = own
     of_members = "entity" in narrowed and "user" not in narrowed and MEMBERS in resource.lists
     listed = MEMBERS if of_members else resource.lists[0]
     order, search = find_order(narrowed, sort)
@@ -236,15 +241,15 @@ async def list_objects(
         raise Refused("memberships are searched in one entity: give `entity`, and no `user`")
     columns = resource.filter_columns
     where = {columns[name]: value for name, value in narrowed.items() if name in columns and name != "user"}
-    if by.actor.entity_id and "entity_id" in resource.identity:
-        where = {"entity_id": by.actor.entity_id}
+    if own and "entity_id" in resource.identity:
+        where = {"entity_id": own}
     refuse_early(by.actor, "read", object_of_list(resource.lists[0], where))
     nothing = ListPage[ApiObject](found=(), total=ListTotal(count=0) if count_to else None)
-    if _names_outsider(by.actor, resource, narrowed):
-        return nothing
     if "user" in narrowed:
-        entity_id, of_entity = where.get("entity_id", ""), bool(by.actor.entity_id)
-        user = await find_person(by.registry, entity_id, narrowed["user"], of_entity=of_entity)
+        if own and len(sides) > 1 and narrowed.get(sides[0], "") != own:  # a third party's person (D61)
+            return nothing
+        entity_id = where.get("entity_id", "")
+        user = await find_person(by.registry, entity_id, narrowed["user"], of_entity=bool(own))
         if user is None:
             return nothing
         where["user_id"] = user.user_id
@@ -371,11 +376,6 @@ async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) 
     return await registry.directory.find(resource.record, *key)
 
 
-def _is_outside(actor: ApiClient, resource: Resource, record: Any) -> bool:  # noqa: ANN401
-    """Return whether a row is of another entity's person (D61)."""
-    return bool(actor.entity_id) and resource.names_user and record.entity_id != actor.entity_id
-
-
 async def _planned(by: Administration, new: ParsedObject) -> tuple[Change, ...]:
     """The changes of a directory file with this one entry."""
     try:
@@ -433,20 +433,3 @@ def _whole(
 
 def _alters(patch: Mapping[str, Json], name: str, current: Mapping[str, Json]) -> bool:
     return name in patch and patch[name] != current.get(name)
-
-
-def _names_outsider(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> bool:
-    """Return whether a third party's person is looked for by user name (D61)."""
-    by_name = "user" in wanted and bool(actor.entity_id)
-    return by_name and len(resource.sides) > 1 and wanted.get(resource.sides[0], "") != actor.entity_id
-
-
-def _own(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> dict[str, str]:
-    """The filters of a list.
-
-    A bound client has those of its entity only.
-    """
-    narrowed, sides = dict(wanted), resource.sides
-    if actor.entity_id and sides and not any(side in narrowed for side in sides):
-        narrowed[sides[0]] = actor.entity_id
-    return narrowed

@@ -11,9 +11,9 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
-from corpid.flows.directory.lists import load_roles
+from corpid.flows.directory.lists import Belonging, load_belongings, load_roles
 from corpid.flows.directory.person_names import read_names
-from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role
+from corpid.flows.directory.role_assignment import MOST_SERVICES
 from corpid.flows.directory.write import RequestDetails, check_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
@@ -24,7 +24,6 @@ from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.records import (
-    Administrator,
     Assignment,
     Change,
     ChangeRequest,
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import ActingPerson
     from corpid.stores.sql.registry import Registry
 
 MOST: Final = 200
@@ -67,12 +65,9 @@ class OwnRole(msgspec.Struct, frozen=True, kw_only=True):
     giver: Giver
 
 
-class OwnEntity(msgspec.Struct, frozen=True, kw_only=True):
+class OwnEntity(Belonging, frozen=True, kw_only=True):
     """An entity that the reader belongs to."""
 
-    entity: Entity
-    membership: Membership
-    level: str
     roles: tuple[OwnRole, ...]
 
 
@@ -112,25 +107,21 @@ async def list_own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
     where = {"user_id": user_id}
     held = await directory.page(Membership, where, limit=MOST)
     held = [each for each in held if not each.invited]
-    known = await directory.read(Entity, [each.key[1:] for each in held])
-    levels = await directory.read(Administrator, [each.key for each in held])
+    belongings = await load_belongings(directory, held)
     own = await directory.page(Assignment, where, limit=MOST)
     others = await directory.page(ThirdPartyAssignment, where, limit=MOST)
     roles = await load_roles(directory, [*own, *others])
     givers = await _find_givers(registry, user_id, roles)
     found = [
         OwnEntity(
-            entity=known[each.key[1:]],
-            membership=each,
-            level=levels[each.key].level if each.key in levels else "",
+            **msgspec.structs.asdict(each),
             roles=tuple(
                 OwnRole(role=role, giver=giver)
                 for role, giver in zip(roles, givers, strict=True)
-                if role.row.entity_id == each.entity_id
+                if role.row.entity_id == each.entity.entity_id
             ),
         )
-        for each in held
-        if each.key[1:] in known
+        for each in belongings
     ]
     return sorted(found, key=lambda each: (each.entity.name.casefold(), each.entity.entity_id))
 
@@ -178,7 +169,7 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
     registry, user_id = context.provider.registry, row.user_id
     await _check_acting(context, user_id, row.entity_id)
     check_reason(reason)
-    was = await find_stored_role(registry, row)
+    was = await registry.directory.find(Assignment, *row.key)
     if was is not None and was.end_date >= context.today:
         raise AlreadyHeld
     if any(each.state == "pending" and each.row.key == row.key for each in await list_requests(context, user_id)):
@@ -279,14 +270,9 @@ async def _find_givers(registry: Registry, user_id: str, roles: Iterable[RoleRec
     return givers
 
 
-async def _check_acting(context: RequestContext, user_id: str, entity_id: str) -> ActingPerson:
-    """The person at the entity.
-
-    Raises access.Forbidden if they do not act for it.
-    """
+async def _check_acting(context: RequestContext, user_id: str, entity_id: str) -> None:
+    """Raise access.Forbidden for a person who does not act for the entity."""
     acting = await context.provider.registry.directory.acting(user_id, entity_id)
     belongs = acting is not None and acting.allowed
     thing = Object(kind="access request", entity_id=entity_id, user_id=user_id, belongs=belongs)
     authorise(Person(user_id), "write", thing)
-    assert acting is not None  # noqa: S101 - nobody belongs otherwise
-    return acting

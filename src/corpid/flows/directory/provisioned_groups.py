@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.directory.write import Refused, cut_parts, read_pages, write_parts
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.records import Assignment, Change, Entity, GroupRole, Membership, Service
+from corpid.rules.directory.role_forms import is_open_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -46,8 +47,7 @@ async def list_groups(registry: Registry, *, actor: ProvisioningToken) -> list[G
     return [
         GroupRole(service_id=service.service_id, role=role)
         async for service in registry.directory.scan(Service)
-        if service.enabled and not service.parameters and service.sub_entity != "mandatory"
-        if entity.type in service.entity_types and entity.status in service.entity_statuses
+        if is_open_to(service, entity) and not service.parameters and service.sub_entity != "mandatory"
         for role in service.roles
     ]
 

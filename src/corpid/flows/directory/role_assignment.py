@@ -19,7 +19,7 @@ from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole, RoleOrder, RoleSearch
+from corpid.rules.directory.queries import SEARCH_SERVICES, Member, RoleOrder, RoleSearch
 from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Service, ThirdPartyAssignment
 from corpid.rules.directory.role_forms import NO_VALUES, ValuesInUse, is_open_to, most_frequent_values
 from corpid.rules.directory.words import words_of_search
@@ -64,22 +64,17 @@ class RoleFilter(msgspec.Struct, frozen=True, kw_only=True):
     descending: bool = False
 
 
-class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's role at a service."""
+class EntityRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A role of the entity, with its member and service."""
 
     row: Assignment
     service: Service
+    member: Member
 
     @property
     def id(self) -> str:
         """The identifier of the role in addresses, as in the admin API."""
         return object_id(self.row.key)
-
-
-class EntityRole(HeldRole, frozen=True, kw_only=True):
-    """A role with its member and service."""
-
-    member: Member
 
 
 async def list_services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
@@ -96,19 +91,21 @@ async def list_services(registry: Registry, actor: EntityAdministrator, entity: 
     return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
 
 
-async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: str) -> ListPage[HeldRole]:
+async def list_roles(registry: Registry, actor: EntityAdministrator, of: Member) -> ListPage[EntityRole]:
     """Roles of a member that the actor may see, by key.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
     """
-    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id, user_id=user_id))
-    where = {"user_id": user_id, "entity_id": actor.entity_id}
+    where = {"user_id": of.user.user_id, "entity_id": actor.entity_id}
+    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id, user_id=of.user.user_id))
     rows = await registry.directory.page(Assignment, where, limit=MOST_ROLES + 1)
     page = cut_page(rows, MOST_ROLES, [format_place(row.key) for row in rows])
     known = await registry.directory.read(Service, {(row.service_id,) for row in rows})
     seen = [row for row in page.found if _may_read(actor, row)]
-    roles = tuple(HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known)
-    return ListPage(found=roles, after=page.after)
+    roles = (
+        EntityRole(row=row, service=known[row.service_id,], member=of) for row in seen if (row.service_id,) in known
+    )
+    return ListPage(found=tuple(roles), after=page.after)
 
 
 async def list_entity_roles(
@@ -134,11 +131,11 @@ async def list_entity_roles(
     page = cut_between(rows, after=after, before=before, limit=limit)
     if stopped:
         page = msgspec.structs.replace(page, **{"before" if before else "after": format_place(stopped)})
-    services = await registry.directory.read(Service, {(each.row.service_id,) for each in page.found})
+    services = await registry.directory.read(Service, {(row.service_id,) for row, _ in page.found})
     found = tuple(
-        EntityRole(row=each.row, member=each.member, service=services[each.row.service_id,])
-        for each in page.found
-        if (each.row.service_id,) in services
+        EntityRole(row=row, member=member, service=services[row.service_id,])
+        for row, member in page.found
+        if (row.service_id,) in services
     )
     total = None if search.words else await _count(registry, search)
     return ListPage(found=found, after=page.after, before=page.before, total=total)
@@ -190,7 +187,7 @@ def _build_search(actor: EntityAdministrator, wanted: RoleFilter) -> RoleSearch 
 
 async def _search_roles(
     registry: Registry, search: RoleSearch, start: tuple[str, ...], limit: int
-) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...]]:
+) -> tuple[list[tuple[tuple[Assignment, Member], tuple[str, ...]]], tuple[str, ...]]:
     """Roles with their places, and the place of an early stop.
 
     It is empty if the search did not stop early. By service it is one search for each, in the order of their names: a
@@ -210,7 +207,7 @@ async def _search_roles(
             ((each,), msgspec.structs.replace(search, services=(each,)))
             for each in ordered[ordered.index(start[0]) if start else 0 :]
         ]
-    found: list[tuple[MemberRole, tuple[str, ...]]] = []
+    found: list[tuple[tuple[Assignment, Member], tuple[str, ...]]] = []
     parts = 0
     for mark, each in searches:
         place: tuple[str, ...] | None = start[len(mark) :]
@@ -317,14 +314,6 @@ async def explain_refusal(registry: Registry, actor: EntityAdministrator, found:
     except Forbidden as error:
         return error.reason
     return ""
-
-
-async def find_stored_role(registry: Registry, row: Assignment) -> Assignment | None:
-    """The stored row of the same key; None without one.
-
-    Raises StoreUnavailable. Source: D55
-    """
-    return await registry.directory.find(Assignment, *row.key)
 
 
 def plan_replacement(was: Assignment, becomes: Assignment) -> list[Change]:

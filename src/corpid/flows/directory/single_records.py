@@ -41,7 +41,7 @@ from corpid.rules.directory.objects import RESOURCES, Resource
 from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.records import KIND_OF, Assignment, Change, Entity, Operator, Service, User
 from corpid.rules.directory.roles import in_words
-from corpid.rules.directory.sections import SECTIONS, Kind
+from corpid.rules.directory.sections import SECTION_OF, SECTIONS, Kind
 from corpid.rules.directory.values import NO_END
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationRules
@@ -62,7 +62,6 @@ OPERATOR: Final = Resource(
 BY_KIND: Final[Mapping[Kind, Resource]] = {each.kind: each for each in (*RESOURCES, OPERATOR)}
 _MOST_ROLES: Final = 1000
 """of one person for one entity at one service that are looked through"""
-_SECTIONS: Final[Mapping[Kind, str]] = {section.kind: name for name, section in SECTIONS.items()}
 _COMMANDS: Final[Mapping[Kind, str]] = {"assignment": "role", "grant": "third-party"}
 """nouns of commands that are other words than the kind"""
 _FINDERS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
@@ -306,10 +305,10 @@ def _to_entry(
     resource: Resource, names: Mapping[str, str], members: Mapping[str, object]
 ) -> tuple[str, str | None, dict[str, object]]:
     """Section, key and members of a record's entry in a directory file."""
-    if resource.kind not in _SECTIONS:  # a membership stands below its person
+    if resource.kind not in SECTION_OF:  # a membership stands below its person
         stated = {name: value for name, value in members.items() if value is not None}
         return "users", names["user"], {"memberships": [{"entity": names["entity"], **stated}]}
-    section = _SECTIONS[resource.kind]
+    section = SECTION_OF[resource.kind]
     if SECTIONS[section].identifier is not None:
         [key] = names.values()
         return section, key, dict(members)

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.rules.audit_actions import ACTING_FOR, INVITED_PERSON, AuditAction
+from corpid.rules.audit_actions import ACTING_FOR, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
@@ -61,9 +61,9 @@ from corpid.rules.directory.changes import (
     list_role_parts,
 )
 from corpid.rules.directory.document import Current
-from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
+from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, name_invitation
 from corpid.rules.directory.names import canonical, fold_text
-from corpid.rules.directory.plan import APPROVERS
+from corpid.rules.directory.plan import APPROVERS, keys_named
 from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
     KIND_OF,
@@ -130,6 +130,8 @@ _MOST_ENDING: Final = 1000
 """roles that a membership ends with, of each kind"""
 _MOST_NAMED: Final = 2 * _MOST_ENDING + 2
 """changes that a request names with those that follow: one transaction, which makes other writers wait"""
+_MOST_WAITING: Final = 4000
+"""changes of an entity that wait for approval: pages that count or list requests read them all"""
 _MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
 
@@ -253,6 +255,7 @@ async def write_changes(
     if to_make is not None:
         requested = await _add_endings(registry, changes)
         request = await _build_request(registry, found, requested, to_make)
+        await _check_waiting(registry, request)
         event = to_make.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
         event = replace(event, object=request.request_id, entity_id=request.entity_id)
         written: list[StoreChange] = [Change(None, request, event)]
@@ -459,19 +462,14 @@ async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Ki
     for change in changes:
         keys[change.kind].add(change.key)
         record = change.record
-        user_id, entity_id, client_id, service_id = (
-            str(getattr(record, name, "")) for name in ("user_id", "entity_id", "client_entity_id", "service_id")
-        )
-        keys["entity"] |= {(each,) for each in (entity_id, client_id) if each}
-        keys["service"] |= {(service_id,)} if service_id else set()
-        keys["membership"] |= {(user_id, entity_id)} if user_id else set()
-        if isinstance(record, Administrator) and isinstance(record.services, tuple):
-            keys["service"] |= {(each,) for each in record.services}
+        for kind, key in keys_named(change.kind, change.key, msgspec.structs.asdict(record)):
+            if kind != "user":  # the rules ask for the membership
+                keys[kind].add(key)
         if isinstance(record, ThirdPartyAssignment):
-            between.add((client_id, entity_id, service_id))
-    found: dict[Kind, dict[Key, KeyedRecord]] = {}
-    for kind, wanted in keys.items():
-        found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))
+            between.add((record.client_entity_id, record.entity_id, record.service_id))
+    found: dict[Kind, dict[Key, KeyedRecord]] = {
+        kind: dict(await registry.directory.read(RECORDS[kind], sorted(wanted))) for kind, wanted in keys.items()
+    }
     for each in between:
         grants = await read_grants(registry.directory, each)
         found.setdefault("grant", {}).update({grant.key: grant for grant in grants})
@@ -547,11 +545,6 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: s
         request_id=actor.request_id,
         detail={**actor.detail, **detail},
     )
-
-
-def name_invitation(membership: Membership) -> dict[str, str]:
-    """Return whom an invitation is for, as an event's detail. Source: D68"""
-    return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
 
 
 def build_object(change: Change) -> Object:
@@ -677,6 +670,20 @@ async def _add_endings(registry: Registry, changes: Sequence[Change]) -> Sequenc
     if len(changes) + len(ending) > _MOST_NAMED:
         raise Refused(phrase("a request for approval can have at most {count} changes: split it", count=_MOST_NAMED))
     return (*ending, *changes)
+
+
+async def _check_waiting(registry: Registry, request: ChangeRequest) -> None:
+    """Raise Refused if too many changes of its entity would wait."""
+    where = {"entity_id": request.entity_id, "state": ApprovalState.PENDING.value}
+    found = await registry.directory.page(ChangeRequest, where, limit=_MOST_WAITING)
+    waiting = (each for each in found if state_at(each, request.created_at) is ApprovalState.PENDING)
+    if sum(len(each.changes) for each in (*waiting, request)) > _MOST_WAITING:
+        raise Refused(
+            phrase(
+                "at most {count} changes of an organisation can wait for approval: decide on some of them first",
+                count=_MOST_WAITING,
+            )
+        )
 
 
 def is_membership_end(change: Change) -> bool:

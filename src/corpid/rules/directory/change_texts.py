@@ -31,13 +31,12 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.rules.directory.values import NO_END
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from corpid.rules.fields import KeyedRecord
-    from corpid.texts import Phrase
 
 
 OPERATOR: Final = phrase("The operator")
@@ -46,6 +45,9 @@ MOST_NAMED: Final = 2
 ENDINGS: Final = frozenset({"end", "revoke"})
 LEADING: Final = ENDINGS | {"invite", "join"}
 """kinds that name a request, whatever else it has"""
+_GIVING: Final = frozenset({"assignment add"})
+"""kinds that name a request before those that take away"""
+SWITCHES: Final = frozenset({"suspend", "restore"})
 
 
 class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +56,8 @@ class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
     people: Mapping[str, str]
     entities: Mapping[str, str]
     services: Mapping[str, str]
+    levels: Mapping[str, Phrase] = msgspec.field(default_factory=dict)
+    """levels of people who are suspended or restored, which end and take effect with that"""
 
 
 def name_actor(actor: str, people: Mapping[str, str]) -> str | Phrase:
@@ -135,7 +139,7 @@ def group_changes(changes: Sequence[Change]) -> list[ChangeGroup]:
 def _find_main(changes: Sequence[Change]) -> tuple[ChangeGroup, int]:
     """The main group of changes, and how many it leaves unsaid."""
     groups = group_changes(changes)
-    main = next((each for each in groups if each.kind in LEADING), groups[0])
+    main = next((each for kinds in (LEADING, _GIVING) for each in groups if each.kind in kinds), groups[0])
     implied = main.user_ids if main.kind in ENDINGS else frozenset()
     return main, sum(len(each.changes) for each in groups if each is not main and not each.user_ids <= implied)
 
@@ -171,6 +175,8 @@ def title_group(group: ChangeGroup, names: RequestNames) -> Phrase:
         who = _name_of(record.key[0], names)
     title = _TITLES[group.kind](who) if group.kind in _TITLES else phrase("Another change")
     what = name_access(group.roles[0].record if group.roles else record, names)
+    if group.kind in SWITCHES and len(group.changes) == 1:
+        what = names.levels.get(record.key[0], "")
     return phrase("{change}: {object}", change=title, object=what) if what else title
 
 
@@ -346,6 +352,17 @@ def _describe_membership(change: Change, held: Membership, names: RequestNames) 
             "earlier one end.",
             person=person,
         )
+    level, kind = names.levels.get(held.user_id), kind_of(change)
+    if kind == "restore" and level:
+        return phrase(
+            "{person} can act for the organisation again, with the access and the level from before: {level}.",
+            person=person, level=level,
+        )  # fmt: skip
+    if kind == "restore":
+        return phrase("{person} can act for the organisation again, with the access from before.", person=person)
+    if kind == "suspend":
+        who = phrase("{person} ({level})", person=person, level=level) if level else person
+        return phrase("{person} can no longer act for the organisation until they are restored.", person=who)
     if change.verb == "change":
         return phrase("What is recorded here about {person} changes.", person=person)
     if held.invited:

@@ -122,11 +122,8 @@ def _why_not_set(one: RetainedRecordNote) -> str:
         return f" is not {'added' if one.verb == 'add' else 'changed'}: {OTHER_PERSON}"
     if one.verb == "change":
         return f": {', '.join(one.members)} stays as set by {one.by[0]}; --take-over takes it over"
-    return f" stays removed, {_by_whom(one)}; --take-over adds it again"
-
-
-def _by_whom(one: RetainedRecordNote) -> str:
-    return f"as by {one.by[0]}" if one.by else "because what it depends on was"
+    reason = f"as by {one.by[0]}" if one.by else "because what it depends on was"
+    return f" stays removed, {reason}; --take-over adds it again"
 
 
 def _why(one: RetainedRecordNote) -> str:

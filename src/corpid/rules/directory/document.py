@@ -83,17 +83,6 @@ class DirectoryDocument(msgspec.Struct, frozen=True, kw_only=True):
         return self.entries.get(kind, {})
 
 
-class References(msgspec.Struct, frozen=True, kw_only=True):
-    """Every record that a document refers to, users by user name."""
-
-    user_names: frozenset[str]
-    user_ids: frozenset[str]
-    entities: frozenset[Key]
-    services: frozenset[Key]
-    memberships: frozenset[Key]
-    """(user name, entity identifier)"""
-
-
 class Current(msgspec.Struct, frozen=True, kw_only=True):
     """Records that were read, by kind and key.
 
@@ -272,8 +261,12 @@ class _DocumentReader:
     def _split_user(self, entry: DocumentEntry) -> DocumentEntry:
         """A user's factors and memberships are records of their own."""
         factors = {member: value for member, value in entry.fields.items() if member in OWN_FACTORS}
-        if "password" in factors:
-            self._check_plain(entry)
+        line = entry.line_of("password")
+        if "password" in factors and not self.plain_passwords:
+            reason = "a plain password is for development only: use password_hash, or apply with --development"
+            self._report(line, reason)
+        if {"password", "password_hash"} <= factors.keys():
+            self._report(line, "write either password or password_hash, not both")
         if entry.fields.get(TEST) and not self.plain_passwords:
             self._report(entry.line_of(TEST), "a test person is for development only: apply with --development")
         if factors:
@@ -285,14 +278,6 @@ class _DocumentReader:
             self._add(DocumentEntry(kind="membership", key=(*entry.key, entity_id), line=line, fields=fields, lines={}))
         own = {m: value for m, value in entry.fields.items() if m not in OWN_FACTORS | {"memberships", TEST}}
         return msgspec.structs.replace(entry, fields=own)
-
-    def _check_plain(self, entry: DocumentEntry) -> None:
-        line = entry.line_of("password")
-        if not self.plain_passwords:
-            reason = "a plain password is for development only: use password_hash, or apply with --development"
-            self._report(line, reason)
-        if "password_hash" in entry.fields:
-            self._report(line, "write either password or password_hash, not both")
 
     def _one_key_source(self, entry: DocumentEntry) -> DocumentEntry:
         if "jwks" in entry.fields and "jwks_uri" in entry.fields:
@@ -318,10 +303,16 @@ def _node_without_marks(node: Node) -> Node:
     return Pairs(node.line, tuple(entries))
 
 
-def entry_text(section_name: str, record: KeyedRecord, user_names: Mapping[str, str]) -> str:
+def entry_text(
+    section_name: str,
+    record: KeyedRecord,
+    user_names: Mapping[str, str],
+    memberships: Sequence[Membership] = (),
+) -> str:
     """A record as an entry of its section, indented by two spaces.
 
-    `user_names` is user identifier → user name, for the kinds of rows that name users. Source: docs/directory.md
+    Without factors. `user_names` is user identifier → user name, for the kinds of rows that name users; `memberships`
+    are those of a user. Source: D51, docs/directory.md
     """
     section = SECTIONS[section_name]
     members = {
@@ -333,36 +324,24 @@ def entry_text(section_name: str, record: KeyedRecord, user_names: Mapping[str, 
         unsaid = {name for name, key in section.keys.items() if key.added and getattr(record, key.name) == key.default}
         stated = {name: value for name, value in members.items() if value != "" and name not in unsaid}
         return indent("- " + _yaml(stated, flow=True), "  " * (section_name.count(".") + 1))
+    if "memberships" in section.keys:
+        members["memberships"] = [
+            {
+                "entity": held.entity_id,
+                **{
+                    name: getattr(held, key.name)
+                    for name, key in LISTED_MEMBERSHIP.items()
+                    if getattr(held, key.name) != ""
+                },
+            }
+            for held in memberships
+        ]
     stated = {name: value for name, value in members.items() if value is not None}
     return indent(_yaml({getattr(record, section.identity[0]): stated}, flow=None), "  ")
 
 
-def user_text(user: User, memberships: Sequence[Membership]) -> str:
-    """A user as an entry of `users`, without factors.
-
-    With the list of memberships. Source: D51.
-    """
-    members = {
-        name: getattr(user, key.name)
-        for name, key in SECTIONS["users"].keys.items()
-        if key.name in user.__struct_fields__ and name not in OWN_FACTORS
-    }
-    members["memberships"] = [
-        {
-            "entity": held.entity_id,
-            **{
-                name: getattr(held, key.name)
-                for name, key in LISTED_MEMBERSHIP.items()
-                if getattr(held, key.name) != ""
-            },
-        }
-        for held in memberships
-    ]
-    return indent(_yaml({user.user_name: members}, flow=None), "  ")
-
-
 def _value(key: Field, value: object, user_names: Mapping[str, str]) -> object:
-    if key.name == "user_id":
+    if key.key == "user":
         return user_names[str(value)]
     if key.clearable:
         return NOTHING if value is None else value
@@ -384,38 +363,11 @@ def one_entry(section_name: str, key: str | None, members: Mapping[str, object])
     return _yaml({section_name: [stated] if key is None else {key: stated}}, flow=None).encode()
 
 
-def references(document: DirectoryDocument) -> References:
-    """The records to read before a plan can be made.
-
-    Source: R-14, R-21
-    """
-    names: set[str] = {key[0] for key in document.entries_of("user")}
-    entities: set[Key] = set(document.entries_of("entity"))
-    services: set[Key] = set(document.entries_of("service"))
-    memberships: set[Key] = set(document.entries_of("membership"))
-    for kind in NAMES_USERS:
-        names.update(key[0] for key in document.entries_of(kind))
-    for section in SECTIONS.values():
-        for key in document.entries_of(section.kind):
-            named = dict(zip(section.identity, key, strict=True))
-            entities.update((named[member],) for member in ("entity_id", "client_entity_id") if member in named)
-            services.update((named[member],) for member in ("service_id",) if member in named)
-            if "user_id" in named and "entity_id" in named:
-                memberships.add((named["user_id"], named["entity_id"]))
-    entities.update((entity_id,) for _, entity_id in memberships)
-    for entry in (*document.entries_of("client").values(), *document.entries_of("administrator").values()):
-        listed = entry.fields.get("services", ())
-        services.update((service_id,) for service_id in listed if isinstance(listed, tuple))  # type: ignore[attr-defined]
-    user_ids = {
-        str(entry.fields["user_id"]) for entry in document.entries_of("user").values() if "user_id" in entry.fields
-    }
-    return References(
-        user_names=frozenset(names),
-        user_ids=frozenset(user_ids),
-        entities=frozenset(entities),
-        services=frozenset(services),
-        memberships=frozenset(memberships),
-    )
+def named_users(document: DirectoryDocument) -> tuple[set[str], set[str]]:
+    """User names and identifiers of everybody whom a document names. Source: R-12.4, R-14"""
+    names = {key[0] for kind in ("user", *NAMES_USERS) for key in document.entries_of(kind)}
+    stated = (entry.fields.get("user_id") for entry in document.entries_of("user").values())
+    return names, {str(user_id) for user_id in stated if user_id is not None}
 
 
 def new_users(document: DirectoryDocument, by_name: Mapping[str, User]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.directory.member_details import InvalidDetails, identity
 from corpid.rules.directory.names import fold_ascii, label_identity
 from corpid.rules.directory.nodes import FileProblem
@@ -82,6 +83,11 @@ def placeholder(invited: Membership) -> User:
 def shown_invitation(invited: Membership) -> str:
     """The address of an invitation, with the name, for an event. Source: D68"""
     return label_identity(identity(invited, placeholder(invited)), invited.name)
+
+
+def name_invitation(membership: Membership) -> dict[str, str]:
+    """Return whom an invitation is for, as an event's detail. Source: D68"""
+    return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
 
 
 def accepted_by(invited: Membership, user_id: str, *, now: int) -> Membership:

@@ -319,7 +319,8 @@ def parse_object(resource: Resource, value: Json, existing: KeyedRecord | None =
         for name in resource.required
         if resource.keys[name].name not in fields and pointer(name) not in named
     ]
-    faults += _key_sources(resource, fields)
+    if resource.kind == "client" and fields.get("jwks") is not None and fields.get("jwks_uri") is not None:
+        faults.append(MemberFault("/jwks_uri", "write either jwks or jwks_uri, not both"))
     if faults:
         raise InvalidObject(faults)
     if existing is not None:
@@ -337,12 +338,6 @@ def _unknown(resource: Resource, name: str) -> str:
     if name in READ_ONLY:
         return f"{name} is read-only: omit it"
     return unknown_field(name, resource.keys, resource.noun)
-
-
-def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[MemberFault]:
-    """Exactly one of a client's two sources of keys may be named."""
-    if resource.kind == "client" and fields.get("jwks") is not None and fields.get("jwks_uri") is not None:
-        yield MemberFault("/jwks_uri", "write either jwks or jwks_uri, not both")
 
 
 def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, object]:

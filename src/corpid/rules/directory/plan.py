@@ -70,7 +70,7 @@ ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 def _list_dependencies(record: type[KeyedRecord]) -> Iterator[tuple[Kind, tuple[str, ...]]]:
     declared = fields_of(record)
     if names_user(record) and not declared["user_id"].refers:
-        yield "membership", ("user_id", "entity_id")
+        yield from (("user", ("user_id",)), ("entity", ("entity_id",)), ("membership", ("user_id", "entity_id")))
     for name, field in declared.items():
         if field.refers:
             yield SECTIONS[field.refers.partition(".")[0]].kind, (name,)
@@ -372,7 +372,7 @@ def _settle(
                 del records[key]
                 continue
             if by or not left_out.isdisjoint(_needs(kind, record)):
-                left_out |= {(kind, key), *_gives(record)}
+                left_out |= {(kind, key), (kind, key[:3])}  # of a grant the parties and the service
                 if existing is None:
                     kept.append(RetainedRecord(verb="add", kind=kind, key=key, by=(by,) if by else (), line=entry.line))
                 del records[key]
@@ -405,14 +405,8 @@ def _find_others(wanted: Wanted, current: Current, claims: Ownership | None) -> 
 
 
 def _needs(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
-    yield from _rests_on(kind, record)
+    yield from keys_named(kind, record.key, msgspec.structs.asdict(record))
     if isinstance(record, ThirdPartyAssignment):
-        yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
-
-
-def _gives(record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
-    """The parties and service of a grant, which third-party rows need."""
-    if isinstance(record, ThirdPartyGrant):
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
 
@@ -453,11 +447,18 @@ def _record(entry: DocumentEntry, key: Key, existing: KeyedRecord | None) -> Key
     if entry.kind == "grant":
         fields.setdefault("state", "accepted")  # a file speaks for both sides (D56)
     if existing is not None:
-        return _without_gone_roles(existing, kept_to_level(msgspec.structs.replace(existing, **fields)))
+        record = msgspec.structs.replace(existing, **fields)
+        if isinstance(record, Administrator) and record.level != "sub_administrator":
+            return msgspec.structs.replace(record, services=())  # a later lower level begins without any (D53)
+        if isinstance(existing, Service) and isinstance(record, Service):
+            gone = set(existing.roles) - set(record.roles)
+            described = tuple(each for each in record.role_descriptions if each.name not in gone)
+            return msgspec.structs.replace(record, role_descriptions=described)
+        return record
     if entry.kind == "entity":
         fields.setdefault("registration_number", key[0])
-    record = _TYPES[entry.kind]
-    return record(**{**fields, **dict(zip(key_fields(record), key, strict=True))})
+    kind = _TYPES[entry.kind]
+    return kind(**{**fields, **dict(zip(key_fields(kind), key, strict=True))})
 
 
 def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credentials:
@@ -484,18 +485,6 @@ def _undescribable(service: Service) -> Iterator[str]:
         if described.name not in service.roles:
             hint = suggestion(described.name, service.roles)
             yield f"role_descriptions: {quote_value(described.name)} is no role of {service.service_id}; {roles}{hint}"
-
-
-def _without_gone_roles(existing: KeyedRecord, record: KeyedRecord) -> KeyedRecord:
-    """Return a service without descriptions of roles that it no longer has.
-
-    `existing` is the service before. Any other record is returned as it is.
-    """
-    if not isinstance(existing, Service) or not isinstance(record, Service) or not record.role_descriptions:
-        return record
-    gone = set(existing.roles) - set(record.roles)
-    left = tuple(each for each in record.role_descriptions if each.name not in gone)
-    return msgspec.structs.replace(record, role_descriptions=left)
 
 
 def _upserts(
@@ -615,16 +604,22 @@ def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
         record = current.records_of(kind).get(key)
         if record is not None and key not in held[kind]:
             held[kind].add(key)
-            waiting += _rests_on(kind, record)
+            if kind != "client":  # which stays when its services go
+                waiting += keys_named(kind, key, msgspec.structs.asdict(record))
     return held
 
 
-def _rests_on(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
-    """The records without which one means nothing."""
-    for on, members in _DEPENDS.get(kind, ()):
-        yield on, tuple(getattr(record, member) for member in members)
-    if isinstance(record, Administrator) and isinstance(record.services, tuple):
-        yield from (("service", (service_id,)) for service_id in record.services)
+def keys_named(kind: Kind, key: Key, members: Mapping[str, object]) -> Iterator[tuple[Kind, Key]]:
+    """The records that one names.
+
+    Those that it ends with, and the services of a list. `members` may be some of the record's. Source: R-14, R-21
+    """
+    named = {**members, **dict(zip(key_fields(_TYPES[kind]), key, strict=True))}
+    for on, by in _DEPENDS[kind]:
+        yield on, tuple(str(named[member]) for member in by)
+    listed = named.get("services")
+    if isinstance(listed, tuple):
+        yield from (("service", (service_id,)) for service_id in listed)
 
 
 class PlannedDirectory:
@@ -773,16 +768,6 @@ def find_unasked_removals(directory: PlannedDirectory, removed: Removed) -> list
 
 def _name_user(directory: PlannedDirectory, key: Key) -> str:
     return str(getattr(directory.record_before("user", key[:1]), "user_name", key[0]))
-
-
-def kept_to_level(record: KeyedRecord) -> KeyedRecord:
-    """A record without members that its level ignores.
-
-    So a later lower level begins without any service. Source: D53
-    """
-    if isinstance(record, Administrator) and record.level != "sub_administrator" and record.services:
-        return msgspec.structs.replace(record, services=())
-    return record
 
 
 def without_services(record: KeyedRecord, gone: frozenset[Key]) -> KeyedRecord:

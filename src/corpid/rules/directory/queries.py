@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.rules.directory import member_details
 from corpid.rules.directory.names import bound_name, fold_ascii, label_identity
-from corpid.rules.directory.records import Assignment, Membership, User
+from corpid.rules.directory.records import Membership, User
 from corpid.rules.directory.values import as_stored
 
 MemberName: TypeAlias = Literal[
@@ -96,13 +96,6 @@ class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
     descending: bool = False
     offset: int = 0
     limit: int
-
-
-class MemberRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A role of an entity with its member."""
-
-    row: Assignment
-    member: Member
 
 
 class RoleSearch(msgspec.Struct, frozen=True, kw_only=True):

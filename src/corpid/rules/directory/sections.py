@@ -121,6 +121,7 @@ def _rows(kind: Kind, record: type[msgspec.Struct]) -> DocumentSection:
 
 SECTIONS: Final[dict[str, DocumentSection]] = {
     "entities": _mapping("entity", Entity, "entity_id"),
+    "services": _mapping("service", Service, "service_id"),
     "users": _mapping(
         "user", User, "user_name",
         password=Field(
@@ -146,7 +147,6 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
             "only in the demo's own file, or with `--development`; not stored",
         ),
     ),
-    "services": _mapping("service", Service, "service_id"),
     "administrators": _rows("administrator", Administrator),
     "operators": _rows("operator", Operator),
     "assignments": _rows("assignment", Assignment),
@@ -154,6 +154,9 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
     "third_party.assignments": _rows("third-party row", ThirdPartyAssignment),
     "clients": _mapping("client", Client, "client_id"),
 }  # fmt: skip
+
+SECTION_OF: Final[Mapping[str, str]] = {section.kind: name for name, section in SECTIONS.items()}
+"""kind → the section that has its records"""
 
 
 def read_api_client_members(client_id: str, members: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:

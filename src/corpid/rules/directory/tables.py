@@ -317,7 +317,7 @@ def _header_problems(
 
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - full-width forms
-"""beginnings of a formula in a spreadsheet; full-width forms, if its language is Japanese"""
+"""beginnings of a formula in a spreadsheet, which an apostrophe precedes; full-width forms, if its language is Japanese"""
 
 
 class CsvRows:
@@ -329,7 +329,7 @@ class CsvRows:
 
     def write(self, cells: Iterable[str]) -> None:
         """Add a row."""
-        self._rows.writerow([_safe(each) for each in cells])
+        self._rows.writerow([f"'{each}" if each.startswith(_FORMULA) else each for each in cells])
 
     def take(self) -> bytes:
         """The rows that were added since."""
@@ -337,8 +337,3 @@ class CsvRows:
         self._text.seek(0)
         self._text.truncate()
         return text.encode()
-
-
-def _safe(text: str) -> str:
-    """A cell that is no formula: an apostrophe precedes one."""
-    return f"'{text}" if text.startswith(_FORMULA) else text

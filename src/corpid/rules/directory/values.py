@@ -117,7 +117,11 @@ def address(text: str) -> str:
 
     Raises ValueError, also InvisibleCharacter. Source: RFC 5321 §4.1.2, RFC 5891 §4
     """
-    text = _with_ascii_domain(text)
+    local, at, domain = text.rpartition("@")
+    for place, character in enumerate(text):
+        if is_invisible(character) and not (place > len(local) and character in JOINERS):
+            raise InvisibleCharacter(character, "an e-mail address")
+    text = f"{local}{at}{ascii_domain(domain) or domain}"
     if not text or (len(text) <= _EMAIL_CHARACTERS and _EMAIL.fullmatch(text)):
         return text
     raise ValueError(f"{quote_value(text)} is not a usable e-mail address: {_address_fault(text)}")
@@ -138,15 +142,6 @@ email: Final = TextReader(address, _EMAIL_CHARACTERS)
 """An e-mail address that any mail server takes e-mails for, or empty (RFC 5321 §4.1.2, §4.5.3.1)"""
 MEMBER_EMAIL: Final = TextReader(lambda text: limit_text(address(text), 200), 200)
 """as long as a member's user name, which it may stand for (D60)"""
-
-
-def _with_ascii_domain(text: str) -> str:
-    """An address with the A-labels of its domain, if there are any."""
-    local, at, domain = text.rpartition("@")
-    for place, character in enumerate(text):
-        if is_invisible(character) and not (place > len(local) and character in JOINERS):
-            raise InvisibleCharacter(character, "an e-mail address")
-    return f"{local}{at}{ascii_domain(domain) or domain}"
 
 
 def _address_fault(text: str) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.actors import SYSTEM
@@ -41,7 +41,7 @@ from corpid.rules.directory.changes import (
     SignOut,
     list_role_parts,
 )
-from corpid.rules.directory.invitations import CARRIED, is_redirection, placeholder, shown_invitation
+from corpid.rules.directory.invitations import CARRIED, is_redirection, name_invitation, placeholder
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
     Administrator,
@@ -333,7 +333,7 @@ class RolesUnderGuard(Guard[RolesUnder]):
         """The detail of an event about somebody who is invited (D68)."""
         row = await self._database.row(self._kinds[Membership].one, dict(zip(_MEMBER, key, strict=True)))
         invited = None if row is None else MEMBERSHIPS.decode(row)
-        return {INVITED_PERSON: shown_invitation(invited)} if invited is not None and invited.invited else {}
+        return name_invitation(invited) if invited is not None else {}
 
 
 class AcceptGuard(Guard[Accept]):
@@ -535,7 +535,7 @@ class RecordWriter:
                 object="/".join(other.key),
                 entity_id=other.entity_id,
                 request_id=by.request_id if by is not None else "",
-                detail={"cleared": "user_name"},
+                detail={"cleared": "user_name", **name_invitation(other)},
             )
             await self.upsert(Change(None, replace(other, user_name=""), event))
 

@@ -11,7 +11,7 @@ from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, 
 from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole
+from corpid.rules.directory.queries import SEARCH_SERVICES, Member
 from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import (
     LIMIT,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         RoleSearch,
         SortedBy,
     )
-    from corpid.rules.directory.records import Entity, Membership
+    from corpid.rules.directory.records import Assignment, Entity, Membership
     from corpid.stores.sql.statements import Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
@@ -205,11 +205,11 @@ class Provisioning(Part):
 
     async def search_roles(
         self, wanted: RoleSearch, *, after: tuple[str, ...], limit: int, examined: int
-    ) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...] | None]:
+    ) -> tuple[list[tuple[tuple[Assignment, Member], tuple[str, ...]]], tuple[str, ...] | None]:
         """Roles that fit, of the next `examined` rows of an index.
 
-        `after` is a place, empty at the beginning; the rest of its row's roles come, too. With their places, and the
-        place at which the search goes on; None if nothing follows. Two statements, the first on an index alone.
+        `after` is a place, empty at the beginning; the rest of its row's roles come, too. With members and places, and
+        the place at which the search goes on; None if nothing follows. Two statements, the first on an index alone.
         """
         order, backwards = ROLE_ORDERS[wanted.order], wanted.backwards
         width, wide = len(order.part), len(order.keys)
@@ -232,7 +232,7 @@ class Provisioning(Part):
         found = []
         for each in rows:
             membership, user, role = decode_joined(each, MEMBERSHIPS, USERS, ASSIGNMENTS)
-            found.append((MemberRole(row=role, member=Member(membership=membership, user=user)), each[-wide:]))
+            found.append(((role, Member(membership=membership, user=user)), each[-wide:]))
         return found, further
 
     async def services_with_roles(self, entity_id: str) -> list[tuple[str, str]]:

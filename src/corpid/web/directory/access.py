@@ -22,7 +22,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_CHANGES, kind_needs_approval
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.records import Assignment, Change
 from corpid.rules.directory.role_forms import form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, MOST_TYPED, PARAMETER
 from corpid.texts import counted, phrase
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.role_assignment import EntityRole
     from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment
+    from corpid.rules.directory.records import Service, ThirdPartyAssignment
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
     from corpid.web.pages.components import Value
@@ -253,7 +253,7 @@ def _another(url: str, what: Phrase) -> Link:
 
 async def _held(at: PortalContext, person: Member) -> tuple[Value, ...]:
     """The present roles of a person."""
-    found = await role_assignment.list_roles(at.registry, at.actor, person.user.user_id)
+    found = await role_assignment.list_roles(at.registry, at.actor, person)
     held = [
         held_line(person.name, each.row, each.service, at.entity.name, at.context.day)
         for each in found.found
@@ -282,7 +282,7 @@ async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) 
     given, service = {**at.query, **at.form}, form.service
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
-    was = await role_assignment.find_stored_role(at.registry, row)
+    was = await at.registry.directory.find(Assignment, *row.key)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{at.path(CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((role_fields.ACCESS, _already(person)),)
@@ -348,7 +348,7 @@ async def give_access(at: PortalContext) -> FormResult:
     if errors is None or errors:
         raise InvalidForm(*(errors or ()))
     row = row_of(typed, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
-    was = await role_assignment.find_stored_role(at.registry, row)
+    was = await at.registry.directory.find(Assignment, *row.key)
     if was is not None and was.end_date >= at.context.today:
         raise InvalidInput(_already(person), field=role_fields.ACCESS)
     return await submit_roles(at, person, [Change(was, row)], "access-given")
@@ -448,7 +448,7 @@ async def _changes(at: PortalContext, role: EntityRole, becomes: Assignment) -> 
     found = role_assignment.plan_replacement(role.row, becomes)
     if not found:
         raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
-    another = await role_assignment.find_stored_role(at.registry, becomes)
+    another = await at.registry.directory.find(Assignment, *becomes.key)
     if another is not None and another.key != role.row.key:
         raise InvalidInput(phrase("This person already has that role."), field="role")
     return found
@@ -588,12 +588,12 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
     """The roles that the person would get, and those that they have."""
     known = {each.service_id for each in await role_assignment.list_services(at.registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
-    held_by_colleague = await role_assignment.list_roles(at.registry, at.actor, colleague.user.user_id)
+    held_by_colleague = await role_assignment.list_roles(at.registry, at.actor, colleague)
     for role in held_by_colleague.found:
         row = role_assignment.copy_role(role.row, role.service, user_id=person.user.user_id, today=at.context.today)
         if row is None or row.service_id not in known:
             continue
-        was = await role_assignment.find_stored_role(at.registry, row)
+        was = await at.registry.directory.find(Assignment, *row.key)
         if was is not None and was.end_date >= at.context.today:
             held.append((was, role.service))
         else:

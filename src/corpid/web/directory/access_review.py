@@ -313,12 +313,7 @@ async def ask_decision(at: PortalContext) -> Check:
     if at.form.get("decision") != _REMOVE:
         return Check(heading=HEADING, parts=(), button=HEADING, up=up, at_once=True, change=lambda: _keep_access(at))
     people = await _chosen(at)
-    held = [await role_assignment.list_roles(at.registry, at.actor, each.user.user_id) for each in people]
-    roles = [
-        role_assignment.EntityRole(member=each, row=role.row, service=role.service)
-        for each, page in zip(people, held, strict=True)
-        for role in page.found
-    ]
+    roles = [role for each in people for role in (await role_assignment.list_roles(at.registry, at.actor, each)).found]
     protected = await role_assignment.find_protected(at.registry, at.actor, roles)
     mine = [each for each in roles if each.member.user.user_id not in protected]
     chosen = tuple((name, "yes") for name in at.form if name.startswith((SELECT, _SHOWN_HERE)) or name == "all")

@@ -413,7 +413,7 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
     Raises NotFound if the reader may not help them.
     """
     found = await this_member(at, membership_id_of(at))
-    held = await member_help.read_level(at.registry, found.membership)
+    held = await at.registry.directory.find(Administrator, *found.membership.key)
     if member_help.find_refusal(found.membership, held, actor=at.actor) is not None:
         raise NotFound
     return found, HELP_PAGES[at.page.rpartition("/")[2]]

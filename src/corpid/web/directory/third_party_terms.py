@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants, role_assignment
 from corpid.flows.directory.grants import Authorisation
-from corpid.flows.directory.members import find_one_member
+from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access_texts import GONE, duration
@@ -414,7 +414,7 @@ async def _ask_offer(at: PortalContext) -> Check:
         state="offered",
         **msgspec.structs.asdict(terms),
     )
-    if await grants.is_stored(at.registry, wanted):
+    if await at.registry.directory.find(type(wanted), *wanted.key) is not None:
         raise InvalidInput(
             phrase(
                 "{name} already has this authorisation, or an offer of it: open it and change it there.",
@@ -516,8 +516,11 @@ async def _granted(at: PortalContext) -> Authorisation:
 async def _member(at: PortalContext) -> Member | None:
     """The chosen member; None for an invitation or nobody."""
     membership_id = at.form.get(PERSON_CHOSEN) or at.query.get(PERSON_CHOSEN, "")
-    found = await find_one_member(at.registry, at.actor, membership_id)
-    return None if found is None or found.membership.invited else found
+    try:
+        found = await load_member(at.registry, membership_id, actor=at.actor)
+    except UnknownMember:
+        return None
+    return None if found.membership.invited else found
 
 
 async def show_assignment(at: PortalContext) -> View:
@@ -625,7 +628,7 @@ async def _ask_role(at: PortalContext) -> Check:
         service_id=found.grant.service_id,
         **msgspec.structs.asdict(terms),
     )
-    if await grants.is_stored(at.registry, wanted):
+    if await at.registry.directory.find(type(wanted), *wanted.key) is not None:
         raise InvalidInput(phrase("{person} already has this access: change it in the list.", person=person.name))
     changes = await _plan(at, found.service, None, wanted)
     return _check(at, found, changes, wanted, person.name, names_shown(person), version_of(found.grant))

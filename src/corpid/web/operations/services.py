@@ -76,7 +76,7 @@ async def _load_service(at: ConsoleContext) -> Service:
 async def show_service(at: ConsoleContext) -> View:
     """One service: facts, roles, and the clients that use it."""
     service = await _load_service(at)
-    clients, is_partial = await flow.list_clients_of_service(at.registry, service.service_id, actor=at.actor)
+    clients = await flow.list_clients_of_service(at.registry, service.service_id, actor=at.actor)
     edit = at.allowed_link(_here(service, "edit"), phrase("Change the service"))
     return at.build_page(
         phrase("Service: {name}", name=service.name),
@@ -114,7 +114,7 @@ async def show_service(at: ConsoleContext) -> View:
                 for each in clients[:AT_ONCE]
             ),
             empty=phrase("No client uses it."),
-            more=ONLY_FIRST if is_partial or len(clients) > AT_ONCE else None,
+            more=ONLY_FIRST if len(clients) > AT_ONCE else None,
         ),
         name=service.name,
     )

@@ -14,7 +14,7 @@ from corpid.rules.audit_actions import INVITATION, INVITED_PERSON, ROLE_PARTS, A
 from corpid.rules.directory.access_texts import GONE, name_parts
 from corpid.rules.directory.change_texts import ENDINGS, LEADING, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
-from corpid.rules.directory.records import RECORDS
+from corpid.rules.directory.records import RECORDS, Membership
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.rules.fields import fields_of
 from corpid.texts import counted, phrase
@@ -51,7 +51,11 @@ class MemberChange(ViewPart, frozen=True, kw_only=True):
 
 def describe_members(change: Change, names: RequestNames) -> list[MemberChange]:
     """Members of a change that differ, as people read them. Source: D55"""
-    return list(_compare_members(change.before, change.after, names))
+    found = list(_compare_members(change.before, change.after, names))
+    if (level := names.levels.get(change.record.key[0])) and isinstance(change.record, Membership):
+        shown = DisplayValue(text=level)
+        found.append(MemberChange(name=phrase("Level"), before=shown, after=shown))
+    return found
 
 
 _STATES: Final = {"offered": phrase("offered"), "accepted": phrase("active")}
