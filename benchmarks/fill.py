@@ -18,7 +18,7 @@ from corpid.rules.directory.records import Assignment, Entity, Membership, Servi
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
 from corpid.stores.sql.columns import Codec, record_codec
-from corpid.stores.sql.mappers import prepare_record_types
+from corpid.stores.sql.mappers import record_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,7 +96,7 @@ def entity_id(number: int) -> str:
 
 async def fill(stores: SqlStores, dsn: str, size: Size, password_hash: str, jwks: str) -> None:
     """Write all of it into an empty database with the current schema, and let the planner count it."""
-    known = prepare_record_types(stores.database, stores.cipher)
+    known = record_types(stores.cipher)
     connection = await asyncpg.connect(dsn)
     try:
         with _progress() as progress:

@@ -38,14 +38,12 @@ from corpid.stores.sql.migration import SchemaError
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from corpid.stores.sql.registry import Registry
 from corpid.stores.sql.sqlite import SqliteDatabase, hold_in_use
-from corpid.stores.sql.transient import SqlTransientEngine
-from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore, transient_engine
+from corpid.stores.transient import OpenedStore, OrderlyStops, TransientEngine, TransientStore, transient_engine
 from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.settings import Settings
-    from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it
     from corpid.stores.sql.schema import MigrationPlan
     from corpid.web.pages.emails import EmailRenderer
     from corpid.web.pages.theme import Theme
@@ -70,12 +68,6 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     transient: TransientStore
     connections_in_use: Callable[[], int]
     """connections to the database that are busy; 0 if it has none"""
-    rewrap: Callable[[AuditEvent], Awaitable[int]]
-    """seals every secret at rest with the current key-encryption key; returns the number (D43)"""
-    prune: Callable[..., Awaitable[PruneResult]]
-    """`SqlStores.prune` of this database"""
-    erase: Callable[..., Awaitable[int]]
-    """`SqlStores.erase` of this database"""
     after_restore: Callable[..., Awaitable[None]]
     """`stores.data_loss.after_restore` on this database"""
     key_encryption_key: str
@@ -103,9 +95,6 @@ async def open_stores(settings: Settings, clock: Clock, *, accept_other: bool = 
             registry=stores.registry,
             transient=transient,
             connections_in_use=lambda: stores.database.connections_in_use,
-            rewrap=stores.rewrap,
-            prune=stores.prune,
-            erase=stores.erase,
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
             key_encryption_key=stores.cipher.current,
             open_probe=partial(stores.cipher.open, *probes.PLACE),
@@ -169,25 +158,24 @@ async def _open_database(
 
 
 async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack: AsyncExitStack) -> TransientStore:
-    engine = (
-        transient_engine(settings.transient_url) if settings.transient_url else SqlTransientEngine(stores.transient)
-    )
-    store = await engine.open(clock=clock, stops=SqlOrderlyStops(stores.database))
-    stack.push_async_callback(engine.close)
-    store_identity = engine.store_identity
+    store: OpenedStore = stores.transient
+    if settings.transient_url:
+        store = await transient_engine(settings.transient_url).open(clock=clock, stops=SqlOrderlyStops(stores.database))
+    stack.push_async_callback(store.close)
+    store_identity = store.store_identity
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
     is_local = settings.transient_engine.is_local
     ahead = 0 if is_local else CLOCKS_APART_SECONDS
     moment = max(clock(), await store.engine_time() or 0.0) + ahead
-    engine.reject_before(
-        await data_loss.use_store(stores.database, store_identity, moment=moment), store_identity=store_identity
-    )
+    rejected_before = await data_loss.use_store(stores.database, store_identity, moment=moment)
+    store.reject_before(rejected_before, store_identity=store_identity)
     if not settings.transient_url:
         return store
+    found: TransientStore = store
     if is_local and isinstance(stores.database, SqliteDatabase):
-        store = JoinedBatches(store, stores.database)
+        found = JoinedBatches(store, stores.database)
     restored = await data_loss.restored_at(stores.database)
-    return SinceRestore(store, restored) if restored else store
+    return SinceRestore(found, restored) if restored else found
 
 
 @contextmanager
@@ -210,12 +198,6 @@ class Stores:
         self.registry: Final = opened.registry
         self.transient: Final = opened.transient
         self.clock: Final = clock
-        self.rewrap: Final = opened.rewrap
-        """encrypts every secret with the current key-encryption key; returns the number (D43)"""
-        self.prune: Final = opened.prune
-        """removes old audit entries and details (docs/decisions/0008); returns the number"""
-        self.erase: Final = opened.erase
-        """erases details of audit entries (docs/decisions/0015); returns the number"""
         self._closing: Final = ExitStack()
 
     @cached_property

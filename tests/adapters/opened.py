@@ -74,13 +74,12 @@ async def sqlite_transient(path: Path) -> AsyncIterator[TransientStore]:
 @asynccontextmanager
 async def lmdb_transient(path: Path) -> AsyncIterator[LmdbTransientStore]:
     """A store in a directory of this path."""
-    engine = LmdbEngine(lmdb_url(path))
+    store = await LmdbEngine(lmdb_url(path)).open(clock=lambda: NOW, stops=NoOrderlyStops())
+    assert isinstance(store, LmdbTransientStore)
     try:
-        store = await engine.open(clock=lambda: NOW, stops=NoOrderlyStops())
-        assert isinstance(store, LmdbTransientStore)
         yield store
     finally:
-        await engine.close()
+        await store.close()
 
 
 def lmdb_url(path: Path) -> str:

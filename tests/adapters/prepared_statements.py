@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from functools import cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, get_args
 
-import pytest
-
 from corpid.rules.audit_records import AuditQuery
+from corpid.rules.directory.invitations import CARRIED
 from corpid.rules.directory.lists import RECORD_LISTS
 from corpid.rules.directory.queries import Member, RoleOrder, SortedBy
-from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyGrant, User
+from corpid.rules.directory.records import (
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
 from corpid.rules.oauth.records import Client
+from corpid.stores.sql import (
+    audit,
+    changes,
+    clients,
+    columns,
+    deployment,
+    directory,
+    factors,
+    keys,
+    lists,
+    mappers,
+    members,
+    notices,
+    sessions,
+    tables,
+    transient,
+    words,
+)
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.lists import Shape
 from corpid.stores.sql.members import RoleShape
-from corpid.stores.sql.statements import CompiledStatement
+from corpid.stores.sql.statements import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    import sqlalchemy as sa
-
-    from corpid.stores.sql.lists import RecordLists
-    from corpid.stores.sql.members import Provisioning
     from corpid.stores.sql.members import Shape as FilterShape
-    from corpid.stores.sql.open import SqlStores
 
 QUESTIONS = (
     AuditQuery(),
@@ -97,74 +115,83 @@ _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
 
 
-@contextmanager
-def noted() -> Iterator[list[CompiledStatement]]:
-    """The statements that are prepared meanwhile."""
-    made: list[CompiledStatement] = []
-    prepare = CompiledStatement.__init__
-
-    def noting(prepared: CompiledStatement, statement: sa.Executable, dialect: sa.Dialect) -> None:
-        prepare(prepared, statement, dialect)
-        made.append(prepared)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(CompiledStatement, "__init__", noting)
-        yield made
-
-
-def make_the_rest(stores: SqlStores) -> None:
-    """Prepare also what is made when it is first used, or depends on how many are asked for."""
-    _make_stores(stores)
-    for query in QUESTIONS:
-        for way in ways(query):
-            stores.database.prepare(way.page())
-    _make_filters(stores.registry.provisioning)
-    _make_lists(stores.registry.lists)
-    directory = stores.registry.directory
-    directory._choices(0)
-    directory._count(0)
-    for known in (directory, *directory._kinds.values()):
-        for kind in type(known).__mro__:
-            for name, member in vars(kind).items():
-                if isinstance(member, cached_property):
-                    getattr(known, name)
-    for made in (*vars(directory).values(), *vars(stores.transient).values()):
-        if hasattr(made, "cache_info"):
-            for number in _NUMBERS:
-                made(number)
-
-
-def _make_stores(stores: SqlStores) -> None:
-    for part in stores.registry.part_names():
-        getattr(stores.registry, part)
-
-
-def _make_lists(lists: RecordLists) -> None:
-    for each in LISTS:
-        lists._page(each)
-        if each.given or each.bounded:
-            lists._count(each._replace(backwards=False))
-    for each in SEARCHES:
-        lists._page(each)
-        lists._count(find_counted(each))
-        if each.words + each.service > 1:
-            lists._frequencies(find_counted(each)._replace(by_word=False))
-        if each.by_word:
-            lists._part_end(Shape(each.kind, (), (), False, each.backwards, words=1, by_word=True))
-
-
 def find_counted(page: Shape) -> Shape:
     """The statement that counts what is searched."""
     return page._replace(order=(), bounded=False, backwards=False, few=False)
 
 
-def _make_filters(provisioning: Provisioning) -> None:
-    for services, role in product((False, True), repeat=2):
-        provisioning._counted_roles(RoleShape(0, services, role))
-    for each in ROLES:
-        provisioning._found_roles(each)
-        provisioning._end_of_part(each.order, each.backwards)
-    for shape in FILTERS:
-        provisioning._count(shape)
-        for sorted_by in get_args(SortedBy):
-            provisioning._page(shape, sorted_by, False)
+_FLAGS = [(False,), (True,)]
+_COUNTS = [(number,) for number in _NUMBERS]
+_ROLE_KINDS = [(Assignment,), (ThirdPartyAssignment,)]
+_NOT_EXPLAINED: list[tuple[object, ...]] = []
+SHAPES: Mapping[object, Iterable[tuple[object, ...]]] = {
+    audit._find_ways: _NOT_EXPLAINED,
+    audit._select_by_action: _NOT_EXPLAINED,
+    audit._select_ends: _NOT_EXPLAINED,  # each engine has its own
+    audit._select_latest_of: _NOT_EXPLAINED,
+    changes._move_rows: [(kind,) for kind in CARRIED],
+    changes._select_same: [
+        (Membership, ("user_id",)),
+        *((kind, changes._MEMBER) for kind in CARRIED),
+        *((kind, changes._PARTIES) for kind in (ThirdPartyGrant, ThirdPartyAssignment)),
+    ],
+    clients._hourly_totals: _FLAGS,
+    clients._sums: _FLAGS,
+    columns._sweep: [(tables.consents,), (tables.sessions,)],
+    directory.bind_forms: _NOT_EXPLAINED,
+    directory.count_choices: [(0,), *_COUNTS],
+    directory.select_assignments: _COUNTS,
+    directory.select_choices: [(0,), *_COUNTS],
+    directory.select_invitations: _COUNTS,
+    directory.select_services: _COUNTS,
+    directory.select_third_party_roles: _COUNTS,
+    directory.select_third_party_rows: _COUNTS,
+    lists.count_records: [
+        *((each._replace(backwards=False),) for each in LISTS if each.given or each.bounded),
+        *((find_counted(each),) for each in SEARCHES),
+    ],
+    lists.count_words: [
+        (find_counted(each)._replace(by_word=False),) for each in SEARCHES if each.words + each.service > 1
+    ],
+    lists.select_page: [(each,) for each in (*LISTS, *SEARCHES)],
+    lists.select_part_end: [
+        (Shape(each.kind, (), (), False, each.backwards, words=1, by_word=True),) for each in SEARCHES if each.by_word
+    ],
+    members.count_members: [(shape,) for shape in FILTERS],
+    members.count_roles_found: [(RoleShape(0, services, role),) for services, role in product((False, True), repeat=2)],
+    members.select_page: [(shape, sorted_by, False) for shape in FILTERS for sorted_by in get_args(SortedBy)],
+    members.select_part_end: [(each.order, each.backwards) for each in ROLES],
+    members.select_roles: [(each,) for each in ROLES],
+    notices._select_changed_since: _NOT_EXPLAINED,
+    notices.count_ending_on: _ROLE_KINDS,
+    notices.select_ending: _ROLE_KINDS,
+    notices.select_ending_on: _ROLE_KINDS,
+    sessions._person_locked: _FLAGS,
+    sessions._put_if_as_stored: _FLAGS,
+    transient._counts: _COUNTS,
+    transient._looks: _COUNTS,
+    words._write_words: [(mappers.KINDS[kind].table,) for kind in words._KINDS.values()],
+}
+"""of statements that depend on the question, by what gives them"""
+_MODULES = (audit, changes, clients, columns, deployment, directory, factors, keys, lists, mappers, members, notices,
+            sessions, transient, words)  # fmt: skip
+
+
+def every_statement(*, writes_in_queries: bool) -> Iterator[Statement]:
+    """The statements of every part and of the transient store."""
+    of_other_engine = audit._details_of_last_row if writes_in_queries else audit._INSERT_WITH_DETAILS
+    for module in _MODULES:
+        for made in vars(module).values():
+            if isinstance(made, Statement) and made is not of_other_engine:
+                yield made
+            elif isinstance(made, audit.RecordedChange):
+                yield from (made._with_event, made._with_details) if writes_in_queries else (made._change,)
+            elif hasattr(made, "cache_info") and made.__module__ == module.__name__:
+                yield from (made(*shape) for shape in SHAPES[made])
+    for known in mappers.KINDS.values():
+        yield from (each for each in vars(known).values() if isinstance(each, Statement))
+        yield from known.referring
+    for kind in (clients.Clients, clients.ApiClients):
+        yield from vars(kind._statements).values()
+    yield from (way.page() for query in QUESTIONS for way in ways(query))
+    yield audit._select_ends(writes_in_queries)

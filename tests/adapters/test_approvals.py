@@ -18,7 +18,7 @@ from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOper
 from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerRemoved
 from corpid.rules.directory.records import Administrator, Assignment, Change, ChangeRequest, Membership
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.stores.sql.audit_retention import RetentionPeriods, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods
 from tests.adapters.stored_records import BOOKS, TAN, write
 from tests.adapters.test_acting_administrators import FIRM, NOW, PLAIN, role
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA_OWNS, WAITS_SECONDS
@@ -469,7 +469,7 @@ async def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) 
 
         async def pruned(days: int) -> int:
             kept = RetentionPeriods(audit_days=days)
-            return (await prune(stores.database, stores.registry.audit, event, now=NOW + 10 * DAY, kept=kept)).requests
+            return (await stores.registry.retention.prune(event, now=NOW + 10 * DAY, kept=kept)).requests
 
         assert [await pruned(0), await pruned(30), await pruned(8), await pruned(8)] == [0, 0, 1, 0]
         left = await stores.registry.directory.page(ChangeRequest, {"entity_id": "E1"}, after=("",), limit=9)

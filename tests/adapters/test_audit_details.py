@@ -16,7 +16,7 @@ from corpid.rules.directory.changes import MissingReference
 from corpid.rules.directory.records import Change, Membership, User
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
-from corpid.stores.sql.audit_retention import RetentionPeriods, erase, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, write
 
@@ -97,7 +97,7 @@ async def test_the_details_refuse_to_be_changed_and_removed(place: Place) -> Non
     async with place.opened() as stores:
         await stores.registry.audit.write(about(LIM), now=NOW - 400 * DAY)
         kept = RetentionPeriods(audit_detail_days=30)
-        assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).erased == 1
+        assert (await stores.registry.retention.prune(PRUNED, now=NOW, kept=kept)).erased == 1
         await stores.registry.audit.write(about(LIM), now=NOW)
     for statement in ("DELETE FROM audit_details", "UPDATE audit_details SET detail = ''"):
         with pytest.raises(Exception, match="append-only"):
@@ -115,13 +115,13 @@ async def test_old_details_go_and_their_entry_stays_as_it_was(place: Place) -> N
     stored = [row[:4] for row in rows(place)]
     async with place.opened() as stores:
         kept = RetentionPeriods(audit_detail_days=365)
-        pruned = await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)
+        pruned = await stores.registry.retention.prune(PRUNED, now=NOW, kept=kept)
         assert (pruned.removed, pruned.erased) == (0, 1)
         _, old, new, told = await entries(stores)
         assert (old.erased, old.after, old.detail) == (True, {"language": "A"}, {"members": "name language"})
         assert (new.erased, new.after["name"], new.detail["address"]) == (False, "Tan B", ADDRESS)
         assert (told.detail["removed"], told.detail["erased"]) == ("0", "1")
-        assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).erased == 0
+        assert (await stores.registry.retention.prune(PRUNED, now=NOW, kept=kept)).erased == 0
     assert [row[:4] for row in rows(place)][: len(stored)] == stored
 
 
@@ -129,7 +129,7 @@ async def test_no_details_are_left_of_entries_that_are_gone(place: Place) -> Non
     async with place.opened() as stores:
         for days in (400, 1):
             await stores.registry.audit.write(about(LIM), now=NOW - days * DAY)
-        await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=RetentionPeriods(audit_days=365))
+        await stores.registry.retention.prune(PRUNED, now=NOW, kept=RetentionPeriods(audit_days=365))
     left = place.sql("SELECT number FROM audit_details WHERE number NOT IN (SELECT number FROM audit)")
     assert left == []
     assert len(rows(place)) == 2
@@ -144,7 +144,7 @@ async def test_the_details_of_one_person_are_erased_and_no_other(place: Place) -
         await stores.registry.audit.write(signed_in, now=NOW)
         nearly = replace(about(TAN), object="u10")
         await stores.registry.audit.write(nearly, now=NOW)
-        erased = await erase(stores.database, stores.registry.audit, ERASED, AuditQuery(user_id="u1"), now=NOW)
+        erased = await stores.registry.retention.erase(ERASED, AuditQuery(user_id="u1"), now=NOW)
         assert erased == 3
         found = await entries(stores)
         assert {(each.actor, each.object) for each in found if each.erased} == {

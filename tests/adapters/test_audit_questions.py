@@ -195,64 +195,57 @@ async def test_an_entry_of_a_wrong_clock_hides_no_other(place: Place) -> None:
 
 
 @pytest.mark.full
-async def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
+def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
     """Millions of rows: nothing is read but what is asked for."""
-    async with filled.place.opened() as stores:
-        for query in (*QUESTIONS[1:], AuditQuery(actor="operator", client_id="rp")):
-            for way in ways(query):
-                steps = filled.plan(stores.database.prepare(way.page()).text)
+    for query in (*QUESTIONS[1:], AuditQuery(actor="operator", client_id="rp")):
+        for way in ways(query):
+            steps = filled.plan(filled.text(way.page()))
+            assert any("ix_audit_" in step for step in steps), (query, steps)
+            if way.rest and way.in_order:
+                steps = filled.plan(filled.text(way.index_range()))
                 assert any("ix_audit_" in step for step in steps), (query, steps)
-                if way.rest and way.in_order:
-                    steps = filled.plan(stores.database.prepare(way.index_range()).text)
-                    assert any("ix_audit_" in step for step in steps), (query, steps)
-                    assert not any("TEMP B-TREE" in step for step in steps), steps
+                assert not any("TEMP B-TREE" in step for step in steps), steps
 
 
-async def test_what_an_actor_did_is_read_by_two_indexes(filled: Filled) -> None:
+def test_what_an_actor_did_is_read_by_two_indexes(filled: Filled) -> None:
     """Completed sign-ins are in one index by actor, every other event in the other."""
-    async with filled.place.opened() as stores:
-        for query in (AuditQuery(actor="operator"), AuditQuery(user_id="u1")):
-            plans = ["\n".join(filled.plan(stores.database.prepare(way.page()).text)) for way in ways(query)][:2]
-            assert "ix_audit_actor_others" in plans[0], plans
-            assert "ix_audit_sign_ins" in plans[1], plans
+    for query in (AuditQuery(actor="operator"), AuditQuery(user_id="u1")):
+        plans = ["\n".join(filled.plan(filled.text(way.page()))) for way in ways(query)][:2]
+        assert "ix_audit_actor_others" in plans[0], plans
+        assert "ix_audit_sign_ins" in plans[1], plans
 
 
-async def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_their_own_index(filled: Filled) -> None:
+def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_their_own_index(filled: Filled) -> None:
     """Dense beside other events they are found at once, rare ones without reading any other event."""
     [way] = ways(AuditQuery(actions=("sign_in.complete",)))
     assert way.further is not None
     further = way.further
 
-    async with filled.place.opened() as stores:
-        for statement in (way.page(), way.index_range()):
-            steps = "\n".join(filled.plan(stores.database.prepare(statement).text))
-            assert ("INTEGER PRIMARY KEY (rowid" if filled.is_sqlite else "Scan Backward using pk_audit ") in steps, (
-                steps
-            )
-            assert not any(word in steps for word in ("TEMP B-TREE", "Sort", "ix_audit_")), steps
-        steps = "\n".join(filled.plan(stores.database.prepare(further.page()).text))
-        assert "ix_audit_sign_ins" in steps, steps
-        assert "Seq Scan" not in steps, steps
+    for statement in (way.page(), way.index_range()):
+        steps = "\n".join(filled.plan(filled.text(statement)))
+        assert ("INTEGER PRIMARY KEY (rowid" if filled.is_sqlite else "Scan Backward using pk_audit ") in steps, steps
+        assert not any(word in steps for word in ("TEMP B-TREE", "Sort", "ix_audit_")), steps
+    steps = "\n".join(filled.plan(filled.text(further.page())))
+    assert "ix_audit_sign_ins" in steps, steps
+    assert "Seq Scan" not in steps, steps
 
 
-async def test_the_last_sign_in_of_each_person_is_the_end_of_a_stretch_of_an_index(filled: Filled) -> None:
+def test_the_last_sign_in_of_each_person_is_the_end_of_a_stretch_of_an_index(filled: Filled) -> None:
     """D84: one statement for a page of people, whatever number of times each has signed in, and for whom."""
-    async with filled.place.opened() as stores:
-        steps = "\n".join(filled.plan(stores.database.prepare(select_last_sign_ins()).text))
-        assert "ix_audit_sign_ins_for" in steps, steps
-        assert not any(word in steps for word in ("TEMP B-TREE", "Sort", "SCAN audit", "Seq Scan on audit")), steps
+    steps = "\n".join(filled.plan(filled.text(select_last_sign_ins)))
+    assert "ix_audit_sign_ins_for" in steps, steps
+    assert not any(word in steps for word in ("TEMP B-TREE", "Sort", "SCAN audit", "Seq Scan on audit")), steps
 
 
-async def test_the_health_of_a_page_of_clients_is_one_statement_of_look_ups(filled: Filled) -> None:
+def test_the_health_of_a_page_of_clients_is_one_statement_of_look_ups(filled: Filled) -> None:
     """D53, D83: neither the audit nor the counters of other clients are read."""
-    async with filled.place.opened() as stores:
-        steps = "\n".join(filled.plan(stores.database.prepare(select_latest_uses()).text))
-        # PostgreSQL prefers the index of sign-ins alone while there are as few as here.
-        assert "ix_audit_client_id" in steps or (not filled.is_sqlite and "ix_audit_sign_ins_for" in steps), steps
-        assert not any(f"{verb} {table}" in steps for verb in ("SCAN", "Seq Scan on") for table in GROWING), steps
-        if filled.is_sqlite:
-            assert "SEARCH hourly_counts USING PRIMARY KEY (hour=? AND client_id=? AND reason=?)" in steps, steps
-            assert "SEARCH hourly_counts USING PRIMARY KEY (hour=? AND client_id=? AND reason>?)" in steps, steps
+    steps = "\n".join(filled.plan(filled.text(select_latest_uses)))
+    # PostgreSQL prefers the index of sign-ins alone while there are as few as here.
+    assert "ix_audit_client_id" in steps or (not filled.is_sqlite and "ix_audit_sign_ins_for" in steps), steps
+    assert not any(f"{verb} {table}" in steps for verb in ("SCAN", "Seq Scan on") for table in GROWING), steps
+    if filled.is_sqlite:
+        assert "SEARCH hourly_counts USING PRIMARY KEY (hour=? AND client_id=? AND reason=?)" in steps, steps
+        assert "SEARCH hourly_counts USING PRIMARY KEY (hour=? AND client_id=? AND reason>?)" in steps, steps
 
 
 GROWING = ("audit", "hourly_counts", "generation_use", "clients", "fetched_key_sets")

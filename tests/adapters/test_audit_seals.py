@@ -25,7 +25,8 @@ from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.audit_seals import ENTRIES, SECONDS, covering
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine, Person
-from corpid.stores.sql.audit_retention import RetentionPeriods, erase, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods
+from corpid.stores.sql.statements import Statement
 from tests.adapters.opened import EVENT, NOW, race
 from tests.adapters.test_audit_order import holding
 
@@ -265,7 +266,7 @@ async def test_details_that_leave_by_age_are_explained(place: Place) -> None:
             await stores.registry.audit.write(event, now=NOW - days * DAY)
         await sealed(stores)
         kept = RetentionPeriods(audit_detail_days=90)
-        assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).erased == 1
+        assert (await stores.registry.retention.prune(PRUNED, now=NOW, kept=kept)).erased == 1
         result = await verified(stores)
         assert (result.erased, result.findings) == (1, [])
         unguarded(place)
@@ -301,7 +302,7 @@ async def an_inserted_entry_is_found_where_a_number_was_never_used(stores: SqlSt
     with pytest.raises(RuntimeError):
         await undone(stores)
     if not stores.database.writes_in_queries:  # SQLite gives a number back
-        await stores.database.run(stores.database.prepare(_text("UPDATE sqlite_sequence SET seq = 3")), {})
+        await stores.database.run(Statement(_text("UPDATE sqlite_sequence SET seq = 3")), {})
     await written(stores, 2)
     assert await sealed(stores) == 1
 
@@ -490,7 +491,7 @@ async def test_a_process_that_dies_before_it_has_written_a_seal_leaves_none_of_i
         await written(stores, 3)
         async with place.opened() as other, other.database.transaction():
             if other.database.writes_in_queries:
-                lock = other.database.prepare(_text("LOCK TABLE audit_seals IN EXCLUSIVE MODE"))
+                lock = Statement(_text("LOCK TABLE audit_seals IN EXCLUSIVE MODE"))
                 await other.database.row(lock, {})
             sealing = asyncio.create_task(sealed(stores))
             await asyncio.wait([sealing], timeout=0.3)
@@ -528,7 +529,7 @@ async def test_erased_details_leave_every_seal_as_it_is(place: Place) -> None:
     async with place.opened() as stores:
         await three_seals(stores)
         event = AuditEvent(actor="command:ops@node1", action="audit.erase", object="u1")
-        assert await erase(stores.database, stores.registry.audit, event, AuditQuery(user_id="u1"), now=NOW) == 6
+        assert await stores.registry.retention.erase(event, AuditQuery(user_id="u1"), now=NOW) == 6
         result = await verified(stores)
         assert (result.erased, result.findings) == (6, [])
 
@@ -539,7 +540,7 @@ async def entries_that_leave_by_age_leave_what_remains_verified(stores: SqlStore
         await written(stores, 2, action="key.rotate", now=NOW - days * DAY)
         await sealed(stores)
     kept = RetentionPeriods(audit_days=365, sign_in_days=90)
-    assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).removed == 8
+    assert (await stores.registry.retention.prune(PRUNED, now=NOW, kept=kept)).removed == 8
     result = await verified(stores)
     assert (result.seals, result.entries, result.pruned, result.findings) == (3, 7, 8, [])
     left = [sorted(each.digests) for each in await stores.registry.seals.page(after=0, limit=9)]
@@ -547,7 +548,7 @@ async def entries_that_leave_by_age_leave_what_remains_verified(stores: SqlStore
     await sealed(stores)
     kept = RetentionPeriods(audit_days=100, sign_in_days=90)
     later = NOW + 1000 * DAY
-    assert (await prune(stores.database, stores.registry.audit, PRUNED, now=later, kept=kept)).removed == 7
+    assert (await stores.registry.retention.prune(PRUNED, now=later, kept=kept)).removed == 7
     result = await verified(stores)
     assert (result.entries, result.pruned, result.findings) == (1, 15, []), "what tells of a removal stays"
 
@@ -566,7 +567,7 @@ async def a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned(s
     await written(stores, 3, action="sign_in.complete", now=NOW - 400 * DAY)
     await written(stores, 2, action="key.rotate", now=NOW - 400 * DAY)
     await sealed(stores)
-    await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=RetentionPeriods(sign_in_days=90))
+    await stores.registry.retention.prune(PRUNED, now=NOW, kept=RetentionPeriods(sign_in_days=90))
 
 
 def test_a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned(place: Place) -> None:
@@ -602,7 +603,7 @@ async def test_a_prune_explains_neither_later_numbers_nor_anything_if_it_is_of_t
 async def test_what_is_pruned_before_it_was_sealed_is_a_gap(place: Place) -> None:
     async with place.opened() as stores:
         await written(stores, 3, now=NOW - 400 * DAY)
-        await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=RetentionPeriods(audit_days=90))
+        await stores.registry.retention.prune(PRUNED, now=NOW, kept=RetentionPeriods(audit_days=90))
         await sealed(stores)
         result = await verified(stores)
         assert (result.entries, result.pruned, result.findings) == (1, 0, [])

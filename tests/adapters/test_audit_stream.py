@@ -26,7 +26,7 @@ from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.audit_stream import target
 from corpid.rules.directory.actors import CommandLine
-from corpid.stores.sql.audit_retention import RetentionPeriods, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.syslog_server import SyslogServer
 from tests.certificates import Authority
@@ -425,7 +425,7 @@ async def test_entries_that_have_not_left_are_not_pruned(place: Place) -> None:
         later = NOW + 400 * DAY
         event = AuditEvent(actor="operator", action="audit.prune")
         kept = RetentionPeriods(audit_days=1, sign_in_days=1, audit_detail_days=1)
-        pruned = await prune(stores.database, stores.registry.audit, event, now=later, kept=kept, last=2)
+        pruned = await stores.registry.retention.prune(event, now=later, kept=kept, last=2)
         assert (pruned.removed, pruned.erased) == (2, 2)
         left = await stores.registry.audit.entries()
         assert [(each.number, each.erased) for each in left if each.action != "audit.prune"] == [(3, False), (4, False)]

@@ -21,7 +21,6 @@ from corpid.stores.encryption_at_rest import (
     key_from_text,
     key_id,
 )
-from corpid.stores.sql.keys import rewrap
 from tests.adapters.opened import EVENT, KEY, sqlite
 
 if TYPE_CHECKING:
@@ -186,8 +185,8 @@ async def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
         await stores.registry.directory.write([Change(None, PERSON), Change(None, FACTORS)], EVENT)
         await stores.registry.keys.add(SIGNING, EVENT)
     async with place.opened(cipher=both) as stores:
-        assert await rewrap(stores.database, both, stores.registry.audit, event) == 3
-        assert await rewrap(stores.database, both, stores.registry.audit, event) == 0
+        assert await stores.registry.keys.rewrap(event) == 3
+        assert await stores.registry.keys.rewrap(event) == 0
     async with place.opened(cipher=SecretCipher(NEW_KEY)) as stores:
         assert await stores.registry.keys.list_all() == [SIGNING]
         assert await stores.registry.factors.credentials("u1") == FACTORS
@@ -205,7 +204,7 @@ async def test_a_rewrap_that_meets_a_damaged_row_changes_nothing(place: Place) -
     async with place.opened(cipher=both) as stores:
         before = place.sql(stored)
         with pytest.raises(EncryptionError, match="'k2'"):
-            await rewrap(stores.database, both, stores.registry.audit, EVENT)
+            await stores.registry.keys.rewrap(EVENT)
         assert place.sql(stored) == before
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from corpid.rules.directory.entity_choice import FORMS, accepted_entities, search_text, search_words, usable
 from corpid.rules.directory.records import Change, Entity, EntityStatus, EntityType, Membership, Service, User
+from corpid.stores.sql.directory import count_choices, select_choices, select_usable
 from corpid.stores.sql.sqlite import SqliteDatabase
 from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT
@@ -207,18 +208,21 @@ async def test_a_list_that_is_cut_says_how_many_there_are(tmp_path: Path) -> Non
 async def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_path: Path) -> None:
     """docs/costs.md: with thousands of entities a person costs what they hold, and no one else's."""
     async with peopled(Place(tmp_path / "corpid.db")) as stores:
-        directory = stores.registry.directory
-        statements = [make(words) for make in (directory._choices, directory._count) for words in (1, 3)]
+        dialect = stores.database.dialect
+        statements = [make(words) for make in (select_choices, count_choices) for words in (1, 3)]
         mine, theirs = (
             "SEARCH memberships USING PRIMARY KEY (user_id=?)",
             "SEARCH entities USING PRIMARY KEY (entity_id=?)",
         )
         for statement in statements:
-            assert [step for step in plan(tmp_path, statement.text) if "TEMP B-TREE" not in step] == [mine, theirs]
-        assert plan(tmp_path, directory._count(0).text) == [mine]
+            assert [step for step in plan(tmp_path, statement.compiled(dialect)[0]) if "TEMP B-TREE" not in step] == [
+                mine,
+                theirs,
+            ]
+        assert plan(tmp_path, count_choices(0).compiled(dialect)[0]) == [mine]
         person = "SEARCH users USING PRIMARY KEY (user_id=?)"
         level = "SEARCH administrators USING PRIMARY KEY (user_id=? AND entity_id=?) LEFT-JOIN"
-        assert plan(tmp_path, directory._usable.statement.text) == [person, mine, theirs, level]
+        assert plan(tmp_path, select_usable.compiled(dialect)[0]) == [person, mine, theirs, level]
 
 
 def plan(path: Path, statement: str) -> list[str]:

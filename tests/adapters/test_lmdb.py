@@ -41,8 +41,7 @@ from corpid.stores.transient import transient_engine
 from corpid.stores.valkey.incarnations import NoOrderlyStops
 
 async def main():
-    engine = transient_engine(sys.argv[1])
-    store = await engine.open(clock=time.time, stops=NoOrderlyStops())
+    store = await transient_engine(sys.argv[1]).open(clock=time.time, stops=NoOrderlyStops())
     go()
     own = int(sys.argv[2]).to_bytes(4)
     for number in range({ENTRIES}):
@@ -50,7 +49,7 @@ async def main():
             await batch.put("code", own + number.to_bytes(28), {KIB!r}, 60)
     found = [await store.get("code", own + number.to_bytes(28), now=NOW) for number in range({ENTRIES})]
     print(json.dumps(found.count({KIB!r})))
-    await engine.close()
+    await store.close()
 asyncio.run(main())
 """
 
@@ -315,13 +314,11 @@ def test_a_forked_process_never_uses_the_file_of_its_parent(tmp_path: Path) -> N
         release(parent)
 
 
-async def test_an_engine_that_was_not_opened_is_closed_and_described(tmp_path: Path) -> None:
+async def test_an_engine_that_was_not_opened_is_described(tmp_path: Path) -> None:
     """`corpid doctor` looks without making anything."""
 
     async def described() -> list[str]:
-        engine = LmdbEngine(lmdb_url(tmp_path))
-        await engine.close()
-        return [each.seen for each in await engine.describe()]
+        return [each.seen for each in await LmdbEngine(lmdb_url(tmp_path)).describe()]
 
     (before,) = await described()
     assert "which the first start creates" in before

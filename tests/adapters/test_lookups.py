@@ -92,6 +92,7 @@ async def test_third_party_rows_come_with_client_entity_and_every_grant_for_the_
 
 async def test_a_statement_by_number_of_services_is_prepared_once(place: Place) -> None:
     async with place.opened() as stores:
-        prepared = directory.prepare_by_count(stores.database, directory.select_services)
-        assert prepared(2) is prepared(2)
-        assert prepared(2).text != prepared(3).text
+        dialect = stores.database.dialect
+        made = directory.select_services
+        assert made(2).compiled(dialect) is made(2).compiled(dialect)
+        assert made(2).compiled(dialect)[0] != made(3).compiled(dialect)[0]

@@ -20,18 +20,18 @@ from benchmarks import plans
 from corpid.rules.directory.lists import RECORD_LISTS, ListQuery
 from corpid.rules.directory.queries import Member, SortedBy
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, ThirdPartyAssignment, User
-from corpid.stores.sql import schema
+from corpid.stores.sql import clients, directory, lists, mappers, members, notices, schema
 from corpid.stores.sql.columns import METADATA
 from corpid.stores.sql.lists import _WORDS, Shape, bind_place, find_shape
 from tests import engines
 from tests.adapters.databases import Place
-from tests.adapters.prepared_statements import FILTERS, LISTS, ROLES, SEARCHES, find_counted, make_the_rest, noted
+from tests.adapters.prepared_statements import FILTERS, LISTS, ROLES, SEARCHES, every_statement, find_counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from corpid.stores.sql.open import SqlStores
-    from corpid.stores.sql.statements import CompiledStatement
+    from corpid.stores.sql.statements import Statement
 
 ROWS = 20_000
 SHARED = 4
@@ -52,49 +52,58 @@ class Filled:
                 place.sql(insert)
         else:
             place.sql("; ".join(("SET session_replication_role = replica", *self._filling(), "ANALYZE")))
-        with noted() as prepared:
-            place.run(self._prepare)
-        self.statements = {made.text for made in prepared} - self.listed
+        place.run(self._prepare)
         self._plans = self._explain_file() if self.is_sqlite else asyncio.run(self._explain())
 
     async def _prepare(self, stores: SqlStores) -> None:
-        make_the_rest(stores)
-        registry = stores.registry
-        provisioning = registry.provisioning
+        self._dialect = stores.database.dialect
         self.filtered = {
             shape[0]: [
-                provisioning._count(shape).text,
-                *(provisioning._page(shape, by, False).text for by in get_args(SortedBy)),
+                self.text(members.count_members(shape)),
+                *(self.text(members.select_page(shape, by, False)) for by in get_args(SortedBy)),
             ]
             for shape in FILTERS
             if len(shape) == 1
         }
-        self.pages = {each: registry.lists._page(each) for each in LISTS if not each.no_operators}
+        self.pages = {each: lists.select_page(each) for each in LISTS if not each.no_operators}
         self.searches = {
-            each: (registry.lists._page(each).text, registry.lists._count(find_counted(each)).text)
+            each: (self.text(lists.select_page(each)), self.text(lists.count_records(find_counted(each))))
             for each in SEARCHES
             if each.words
         }
-        self.ending = [registry.directory._totals.text]
+        self.ending = [self.text(directory.count_totals)]
         self.roles = {
-            each: (provisioning._end_of_part(each.order, each.backwards).text, provisioning._found_roles(each).text)
+            each: (
+                self.text(members.select_part_end(each.order, each.backwards)),
+                self.text(members.select_roles(each)),
+            )
             for each in ROLES
         }
-        self.ending += [registry.notices._ending_on[Assignment].text, registry.notices._count[Assignment].text]
-        self.by_last_day = [made.text for made in registry.notices._ending.values()]
-        reviews = registry.access_reviews
+        self.ending += [
+            self.text(notices.select_ending_on(Assignment)), self.text(notices.count_ending_on(Assignment)),
+        ]  # fmt: skip
+        self.by_last_day = [self.text(notices.select_ending(kind)) for kind in (Assignment, ThirdPartyAssignment)]
         self.reviewed = {
             "pk_access_review_decisions": [
-                reviews._all.statement.text,
-                reviews._undecided.statement.text,
-                reviews._kept.text,
+                self.text(notices.ALL_DECISIONS),
+                self.text(notices.select_undecided),
+                self.text(notices.count_kept),
             ],
-            "pk_access_reviews": [reviews._administered.text],
-            "ix_access_reviews_remind_at": [reviews._due.statement.text],
+            "pk_access_reviews": [self.text(notices.select_administered)],
+            "ix_access_reviews_remind_at": [self.text(notices.DUE_REVIEWS)],
         }
-        self.listed = {each._all.statement.text for each in (registry.clients, registry.api_clients, registry.usage)}
+        listed: list[Statement] = [
+            clients.Clients._statements.all,
+            clients.ApiClients._statements.all,
+            clients._LIST_USES,
+        ]
+        listed += [known.first_page for known in mappers.KINDS.values()]
         """commands and the loading of keys ask for everything"""
-        self.listed |= {known.first_page.text for known in registry.directory._kinds.values()}
+        every = every_statement(writes_in_queries=stores.database.writes_in_queries)
+        self.statements = {*map(self.text, every)} - {*map(self.text, listed)}
+
+    def text(self, statement: Statement) -> str:
+        return statement.compiled(self._dialect)[0]
 
     def _filling(self) -> Iterator[str]:
         for table in METADATA.sorted_tables:
@@ -130,10 +139,11 @@ class Filled:
         await connection.close()
         return found
 
-    def blocks(self, prepared: CompiledStatement, values: dict[str, object]) -> int:
+    def blocks(self, prepared: Statement, values: dict[str, object]) -> int:
         """The blocks that PostgreSQL looks at for a statement, prepared for every value."""
-        given = ", ".join(f"'{value}'" for value in prepared.bind(values))
-        asked = plans.explaining(prepared.text).partition("; EXPLAIN")[0]
+        text, bind = prepared.compiled(self._dialect)
+        given = ", ".join(f"'{value}'" for value in bind(values))
+        asked = plans.explaining(text).partition("; EXPLAIN")[0]
         steps = self.place.sql(f"{asked}; EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE asked({given})")
         told = next(str(step) for (step,) in steps if "Buffers: shared" in str(step))
         return sum(map(int, re.findall(r"(?:hit|read)=(\d+)", told)))
@@ -250,9 +260,9 @@ def test_a_list_is_read_in_an_index_of_its_order(filled: Filled, kind: type, ord
     """D83: a stretch of it, whatever the size of the directory, in both directions."""
     listed = RECORD_LISTS[kind]
     looks = [made for shape, made in filled.pages.items() if shape[:2] == (kind, listed.order(order).columns)]
-    looks = [made for made in looks if kind is not Entity or ".entity_id = " not in made.text]
+    looks = [made for made in looks if kind is not Entity or ".entity_id = " not in filled.text(made)]
     for made in looks:
-        steps = "\n".join(filled.plan(made.text))
+        steps = "\n".join(filled.plan(filled.text(made)))
         assert index in steps, steps
         assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
     assert len(looks) == 2
@@ -286,7 +296,7 @@ async def test_a_page_of_names_reads_no_index_from_its_beginning(
     wanted = ListQuery(listed=listed, order=ordered, beginning="v19", place=at, backwards=backwards, limit=5)
     shape, values = find_shape(wanted), bind_place(wanted)
     if filled.is_sqlite:
-        shown = "\n".join(filled.plan(filled.pages[shape].text))
+        shown = "\n".join(filled.plan(filled.text(filled.pages[shape])))
         assert re.search(r"\((<expr>|user_name_key|\(.*\))>\? AND (<expr>|user_name_key|\(.*\))<\?\)", shown), shown
     else:
         assert filled.blocks(filled.pages[shape], values) < 20
@@ -298,7 +308,7 @@ def test_roles_of_an_entity_or_service_are_read_in_their_order(
     filled: Filled, kind: type[Assignment | ThirdPartyAssignment], given: tuple[str, ...]
 ) -> None:
     """docs/costs.md: an entity may have 20,000 people with roles, a service a million, and either may have none."""
-    steps, narrowed_by = filled.plan(filled.pages[_by_key(kind, *given)].text), given[0]
+    steps, narrowed_by = filled.plan(filled.text(filled.pages[_by_key(kind, *given)])), given[0]
     shown = "\n".join(steps)
     assert f"{narrowed_by}_user_id" in shown, shown
     assert f"({narrowed_by}=" in shown or f"({narrowed_by} = " in shown, shown
@@ -346,7 +356,11 @@ def test_an_access_review_reads_the_decisions_of_its_entity_only(filled: Filled)
 
 def test_a_service_with_a_million_roles_is_not_read_for_one_entitys(filled: Filled) -> None:
     """Nor for those of one person."""
-    looks = [prepared.text for shape, prepared in filled.pages.items() if {"service_id", "entity_id"} <= {*shape.given}]
+    looks = [
+        filled.text(prepared)
+        for shape, prepared in filled.pages.items()
+        if {"service_id", "entity_id"} <= {*shape.given}
+    ]
     for text in looks:
         assert "_service_id" not in "\n".join(filled.plan(text)), text
     assert len(looks) >= 6
@@ -355,8 +369,8 @@ def test_a_service_with_a_million_roles_is_not_read_for_one_entitys(filled: Fill
 def test_a_roles_page_is_planned_from_the_text_that_postgresql_keeps(filled: Filled) -> None:
     """`make bench-scale` reads texts in which constants have become parameters without a type."""
     for prepared in filled.pages.values():
-        first = plans.parameters(prepared.text) + 1
-        parts = re.split(r"\b(?:true|false)\b", prepared.text)
+        first = plans.parameters(filled.text(prepared)) + 1
+        parts = re.split(r"\b(?:true|false)\b", filled.text(prepared))
         kept = parts[0] + "".join(f"${number}{part}" for number, part in enumerate(parts[1:], first))
         assert filled.plan(kept)
 
@@ -395,7 +409,9 @@ async def test_a_sweep_reads_a_stretch_and_no_more(filled: Filled) -> None:
 def test_an_entitys_requests_are_read_in_their_order(filled: Filled) -> None:
     """D55: a page of a state costs the same after years."""
     for backwards in (False, True):
-        steps = filled.plan(filled.pages[_by_key(ChangeRequest, "entity_id", "state", backwards=backwards)].text)
+        steps = filled.plan(
+            filled.text(filled.pages[_by_key(ChangeRequest, "entity_id", "state", backwards=backwards)])
+        )
         assert not any("TEMP B-TREE" in step or step.startswith("Sort") for step in steps), steps
 
 

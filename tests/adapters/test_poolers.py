@@ -20,6 +20,7 @@ from corpid.stores.sql import postgresql_schema, schema
 from corpid.stores.sql.migration import PoolerRefused
 from corpid.stores.sql.open import open_postgresql
 from corpid.stores.sql.postgresql import open_database
+from corpid.stores.sql.statements import Statement
 from tests import engines
 from tests.adapters.databases import postgresql_rows
 from tests.adapters.opened import EVENT, KEY, NOW
@@ -106,7 +107,7 @@ def test_a_server_starts_and_is_ready(pooled: str, tmp_path: Path) -> None:
 async def test_a_transaction_sets_its_own_time_limit_and_leaves_none_behind(pooled: str) -> None:
     """What a session kept would be the next client's, such as pg_dump's."""
     database = await open_database(pooled, name="corpid", pool_size=1, seconds=1)
-    slow, limit = database.prepare(sa.select(sa.func.pg_sleep(3))), database.prepare(sa.text("SHOW statement_timeout"))
+    slow, limit = Statement(sa.select(sa.func.pg_sleep(3))), Statement(sa.text("SHOW statement_timeout"))
 
     async def wait() -> None:
         async with database.transaction():
@@ -123,7 +124,7 @@ async def test_a_statement_alone_has_the_limit_of_its_role(pooled: str, direct: 
     postgresql_rows(direct, f"ALTER DATABASE {name_of(direct)} SET statement_timeout = '500ms'")
     database = await open_database(pooled, name="corpid", pool_size=1)
     with pytest.raises(StoreUnavailable, match="statement timeout"):
-        await database.rows(database.prepare(sa.select(sa.func.pg_sleep(3))), {})
+        await database.rows(Statement(sa.select(sa.func.pg_sleep(3))), {})
     await database.close()
 
 
@@ -174,7 +175,7 @@ async def test_prepared_statements_that_a_pooler_mixes_up_are_explained(direct: 
     with engines.PgBouncer(engines.postgresql_server(), "transaction", FEW_SESSIONS) as pooler:
         address = f"{pooler.dsn(name_of(direct))}?statement_cache_size=100"
         database = await open_database(address, name="corpid", pool_size=1)
-        one = database.prepare(sa.select(sa.literal_column("1")))
+        one = Statement(sa.select(sa.literal_column("1")))
         assert await database.row(one, {}) == (1,)
         end_sessions(direct)
         with pytest.raises(StoreUnavailable, match="max_prepared_statements of pgbouncer"):

@@ -18,6 +18,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql
 from corpid.stores.sql.postgresql import open_database, parse_address, translate_error
+from corpid.stores.sql.statements import Statement
 from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ async def test_many_tasks_share_few_connections_and_each_gets_its_turn(postgresq
 
 async def test_a_statement_that_takes_too_long_is_refused(postgresql: Place) -> None:
     database = await open_database(str(postgresql.address), name="corpid", pool_size=1, seconds=1)
-    slow, quick = (database.prepare(sa.select(sa.func.pg_sleep(seconds))) for seconds in (6, 0))
+    slow, quick = (Statement(sa.select(sa.func.pg_sleep(seconds))) for seconds in (6, 0))
     with pytest.raises(StoreUnavailable, match="statement timeout"):
         await database.rows(slow, {})
     assert len(await database.rows(quick, {})) == 1
@@ -164,7 +165,7 @@ async def test_a_statement_that_takes_too_long_is_refused(postgresql: Place) -> 
 
 async def test_a_cancelled_statement_leaves_its_connection_usable_and_its_transaction_undone(postgresql: Place) -> None:
     stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)
-    slow = stores.database.prepare(sa.select(sa.func.pg_sleep(4)))
+    slow = Statement(sa.select(sa.func.pg_sleep(4)))
 
     async def spending() -> None:
         async with stores.transient.batch(NOW) as batch:

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from corpid.rules.audit_records import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql.audit_retention import RetentionPeriods, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods
 from corpid.stores.sql.open import open_postgresql
+from corpid.stores.sql.statements import Statement
 from tests import engines
 from tests.adapters.opened import EVENT, KEY, NOW, sqlite
 
@@ -54,7 +55,7 @@ async def left(stores: SqlStores) -> list[str]:
 
 async def pruned(stores: SqlStores, **kept: int) -> int:
     """How many entries went."""
-    return (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=RetentionPeriods(**kept))).removed
+    return (await stores.registry.retention.prune(PRUNED, now=NOW, kept=RetentionPeriods(**kept))).removed
 
 
 async def pruned_and_lost(stores: SqlStores) -> None:
@@ -84,7 +85,7 @@ async def test_the_table_refuses_to_be_changed_before_and_after(tmp_path: Path, 
     async def refused(stores: SqlStores) -> None:
         for text in ("DELETE FROM audit", "UPDATE audit SET actor = 'nobody'"):
             with pytest.raises(Exception, match="append-only"):
-                await stores.database.run(stores.database.prepare(sa.text(text)), {})
+                await stores.database.run(Statement(sa.text(text)), {})
 
     async with ENGINES[engine](tmp_path) as stores:
         await written(stores, ("key.rotate", 400), ("key.rotate", 1))

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from corpid.rules.directory.records import Change, Entity
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.sqlite import BUSY_SECONDS, Checkpoints
+from corpid.stores.sql.statements import Statement
 from tests import engines
 from tests.adapters.opened import EVENT, NOW, SPENDER, program, race, sqlite
 
@@ -203,7 +204,7 @@ async def test_a_store_that_stays_busy_says_so_while_the_loop_goes_on(tmp_path: 
 async def test_a_full_disk_makes_the_store_unavailable_and_changes_nothing(tmp_path: Path) -> None:
     """A write that failed is no half write."""
     async with sqlite(tmp_path) as stores:
-        limit = stores.database.prepare(sa.text("PRAGMA max_page_count = 1"))
+        limit = Statement(sa.text("PRAGMA max_page_count = 1"))
         await stores.database.rows(limit, {})
         big = Entity(entity_id="E1", type="UEN", registration_number="1", country="SG", name="x" * 100_000)
         with pytest.raises(StoreUnavailable, match="full"):

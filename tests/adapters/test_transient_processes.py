@@ -42,8 +42,8 @@ from corpid.stores.valkey.incarnations import NoOrderlyStops
 
 async def transient():
     if find_engine(sys.argv[1], transient_engines()):
-        engine = transient_engine(sys.argv[1])
-        return await engine.open(clock=time.time, stops=NoOrderlyStops()), engine.close
+        store = await transient_engine(sys.argv[1]).open(clock=time.time, stops=NoOrderlyStops())
+        return store, store.close
     stores = await opened()
     return stores.transient, stores.close
 

@@ -45,7 +45,7 @@ async def pruned(made: World) -> None:
     async with open_registry(settings.load(base_url=BASE, data_dir=made.directory, developer_mode=True)) as stores:
         event = AuditEvent(actor="operator", action="audit.prune")
         kept = RetentionPeriods(audit_days=1, sign_in_days=1)
-        assert (await stores.prune(event, now=made.clock(), kept=kept)).removed
+        assert (await stores.registry.retention.prune(event, now=made.clock(), kept=kept)).removed
     assert not await made.audit("sign_in.complete")
 
 

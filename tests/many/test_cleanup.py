@@ -18,6 +18,7 @@ from corpid.flows.operations.audit_seals import verify
 from corpid.rules.authentication.records import Session
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import Change
+from corpid.stores.sql.statements import Statement
 from corpid.stores.sql.tables import sessions, transient
 from tests import engines
 from tests.logs import capture_logs
@@ -79,7 +80,7 @@ def database(world: World) -> Any:
 async def left(world: World) -> int:
     expired = (transient.c.kind == "expired", sessions.c.session_id.like("expired-%"))
     counted = [sa.select(sa.func.count()).where(each) for each in expired]
-    prepared = [database(world).prepare(each) for each in counted]
+    prepared = [Statement(each) for each in counted]
     return sum([int((await database(world).row(each, {}))[0]) for each in prepared])
 
 
@@ -101,7 +102,7 @@ def test_it_goes_away_though_nobody_asks(kept: dict[str, Any]) -> None:
 
 
 async def renamed(world: World, name: str, to: str) -> None:
-    await database(world).row(database(world).prepare(sa.text(f"ALTER TABLE {name} RENAME TO {to}")), {})
+    await database(world).row(Statement(sa.text(f"ALTER TABLE {name} RENAME TO {to}")), {})
 
 
 async def a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(lines: Any, world: World) -> None:

@@ -27,7 +27,7 @@ from corpid.stores.sql.columns import columns
 from corpid.stores.sql.mappers import RecordType
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
-from corpid.stores.sql.statements import CompiledStatement, parameters, upsert
+from corpid.stores.sql.statements import _compile, by_shape, parameters, upsert
 from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import EngineLink, packed
 from corpid.web.pages.rendering import Renderer
@@ -60,9 +60,9 @@ _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
 _ON_REDIS: Final = EngineLink.send.__code__
 _ONCE: Final = {
     *(each.func.__code__ for each in vars(RecordType).values() if isinstance(each, cached_property)),
-    *(each.__code__ for each in (RecordType.prepare, columns, upsert, parameters)),
+    *(each.__code__ for each in (RecordType._read, columns, upsert, parameters)),
 }
-_PREPARED: Final = (f"{CompiledStatement.__name__}.", Renderer._prepared.__qualname__)
+_PREPARED: Final = (_compile.__qualname__, by_shape.__qualname__, Renderer._prepared.__qualname__)
 """with all that they call, and with what is above, what makes a statement or a page with gaps: once in the life of a
 process"""
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from corpid.rules.authentication.records import Credentials, Session
-    from corpid.stores.sql.statements import CompiledStatement
+    from corpid.stores.sql.statements import Statement
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
@@ -110,10 +110,10 @@ async def test_a_store_that_fails_right_after_the_last_factor_loses_no_sign_in(m
         written.append(session)
         return True
 
-    async def away(prepared: CompiledStatement, values: Mapping[str, Any]) -> Any:
-        if written and prepared.text.startswith("SELECT"):
+    async def away(statement: Statement, values: Mapping[str, Any]) -> Any:
+        if written and statement.compiled(registry.database.dialect)[0].startswith("SELECT"):
             raise StoreUnavailable("the database is away")
-        return await read(prepared, values)
+        return await read(statement, values)
 
     registry.sessions.put_if_unchanged, registry.directory._database.row = put_and_go_away, away
     code = made.people["alice"].fresh_code(made.clock())

@@ -301,10 +301,10 @@ async def _prune(
     async with open_registry(chosen) as stores:
         now = stores.clock()
         if not chosen.audit_stream:
-            return await stores.prune(event, now=now, kept=kept), None
+            return await stores.registry.retention.prune(event, now=now, kept=kept), None
         left = await last_left(stores.registry)
         oldest_at = await oldest_waiting(stores.registry, after=left)
-        pruned: PruneResult = await stores.prune(event, now=now, kept=kept, last=left)
+        pruned: PruneResult = await stores.registry.retention.prune(event, now=now, kept=kept, last=left)
         return pruned, left if oldest_at is not None and oldest_at < now - kept.least * DAY else None
 
 

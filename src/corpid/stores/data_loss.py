@@ -56,6 +56,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql import database_identity
 from corpid.stores.sql.clients import begin_client_clocks
 from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues, SqlOrderlyStops
+from corpid.stores.sql.statements import NOW, Database, Statement
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
 from corpid.stores.wrapped_store import WrappedStore
 
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from corpid.rules.transient import PipelinedVerb
     from corpid.stores import Clock
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.statements import Database
     from corpid.stores.sql.transient import SqlTransientStore
     from corpid.stores.transient import TransientBatch, TransientStore
 
@@ -88,8 +88,8 @@ async def forget(database: Database, *, now: float) -> None:
     await SqlOrderlyStops(database).void()  # that one was used may be forgotten, too
     await begin_client_clocks(database, now=now)
     for table in (transient, sessions, email_changes):
-        await database.run(database.prepare(sa.delete(table)), {})
-    await database.run(database.prepare(raised), {"last": last_step_spent(now)})
+        await database.run(Statement(sa.delete(table)), {})
+    await database.run(Statement(raised), {"last": last_step_spent(now)})
 
 
 # `after_machine_restart`: SQLite on a machine that lost power. Only what lives for minutes is affected by so little.
@@ -104,7 +104,7 @@ async def after_machine_restart(database: Database, *, start: str, now: float) -
     never. Raises StoreUnavailable.
     """
     values = NamedValues(database)
-    empty = database.prepare(sa.delete(transient))
+    empty = Statement(sa.delete(transient))
     async with database.transaction():
         before = await values.get(_MACHINE_START)
         if before != start:
@@ -169,7 +169,7 @@ async def after_restore(
         raise RestoreRefused("this is for PostgreSQL; on SQLite `corpid restore FILE` does it by itself")
     moment = max(now, await transient_store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
     async with database.transaction():
-        (others,) = await database.row(database.prepare(_OTHERS), {}) or (0,)
+        (others,) = await database.row(Statement(_OTHERS), {}) or (0,)
         if database.is_pooled:
             # The driver is loaded by those who use it.
             from corpid.stores.sql.postgresql import DIRECTLY  # noqa: PLC0415
@@ -182,7 +182,7 @@ async def after_restore(
             )
         await end_everything(database, now=moment)
         await NamedValues(database).put(database_identity.NOTED_AS, await database_identity.find(database))
-        await database.row(database.prepare(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
+        await database.row(Statement(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
         await audit.write(event)
 
 
@@ -280,10 +280,10 @@ async def after_copy(database: Database, audit: Audit, event: AuditEvent, *, now
     if await NamedValues(database).get(COPY) is None:
         return
     async with database.transaction():
-        if not await database.run(database.prepare(_END_COPY), {}):
+        if not await database.run(Statement(_END_COPY), {}):
             return
         await end_everything(database, now=now)
-        await database.run(database.prepare(_LEAP_OF_SQLITE), {"left_out": _NUMBERS_LEFT_OUT})
+        await database.run(Statement(_LEAP_OF_SQLITE), {"left_out": _NUMBERS_LEFT_OUT})
         await audit.write(event)
 
 
@@ -381,8 +381,8 @@ class Takeovers:
         Of several processes, one forgets.
         """
         values = NamedValues(database)
-        here = sa.select(sa.text(_TIMELINE_HERE.removeprefix("SELECT ")), database.now)
-        timeline, milliseconds = await database.row(database.prepare(here), {}) or (None, 0)
+        here = sa.select(sa.text(_TIMELINE_HERE.removeprefix("SELECT ")), NOW)
+        timeline, milliseconds = await database.row(Statement(here), {}) or (None, 0)
         identity = await database_identity.find(database)
         noted = await values.get(database_identity.NOTED_AS)
         self._refuse(timeline, identity, noted)
@@ -391,7 +391,7 @@ class Takeovers:
         if noted is not None and not self._accept_other and database_identity.says_more(identity, noted):
             await values.change(database_identity.NOTED_AS, noted, identity)
         await values.put_first(_TIMELINE, self._timeline or timeline)
-        if await database.run(database.prepare(_NOTE_TIMELINE), {"named": _TIMELINE, "here": timeline}):
+        if await database.run(Statement(_NOTE_TIMELINE), {"named": _TIMELINE, "here": timeline}):
             # Nodes write their own time into what they issue.
             moment = max(self._clock(), milliseconds / _MILLISECONDS) + CLOCKS_APART_SECONDS
             await forget(database, now=moment)
@@ -451,7 +451,7 @@ async def use_store(database: Database, store_identity: str, *, moment: float) -
         refused_before = 0.0 if used == _NO_STORE else moment
         async with database.transaction():
             if await values.change(STORE_IN_USE, before, _encoded_use(store_identity, refused_before)):
-                await database.run(database.prepare(sa.delete(transient)), {})  # of a store that is not used any more
+                await database.run(Statement(sa.delete(transient)), {})  # of a store that is not used any more
                 return refused_before
 
 

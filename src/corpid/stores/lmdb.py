@@ -46,7 +46,7 @@ from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.transient import EngineCondition, PipelinedVerb
 from corpid.stores import READINESS, READINESS_SECONDS, Clock, machine_start, milliseconds
-from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
+from corpid.stores.transient import OpenedStore, OrderlyStops, TransientEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -89,34 +89,13 @@ class LmdbEngine(TransientEngine):
 
     def __init__(self, address: str) -> None:
         self._directory: Final = Path(address.removeprefix(_PREFIX))
-        self._store: LmdbTransientStore | None = None
 
-    async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:  # noqa: ARG002 - servers restart without a loss
-        self._store = LmdbTransientStore(open_shared(self._directory, machine_start()))
-        return self._store
-
-    @property
-    def store_identity(self) -> str:
-        """The name of the file's data."""
-        return self._get_store.file.store_identity
-
-    def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - it stays the same while the file is open
-        self._get_store.reject_before(moment)
+    async def open(self, *, clock: Clock, stops: OrderlyStops) -> OpenedStore:  # noqa: ARG002 - servers restart without a loss
+        return LmdbTransientStore(open_shared(self._directory, machine_start()))
 
     async def describe(self) -> list[EngineCondition]:
         """The file's size, and the room to grow."""
         return [_condition(self._directory)]
-
-    async def close(self) -> None:
-        if self._store is not None:
-            release(self._store.file)
-            self._store = None
-
-    @property
-    def _get_store(self) -> LmdbTransientStore:
-        if self._store is None:
-            raise RuntimeError("LmdbEngine.open comes first")
-        return self._store
 
 
 def _condition(directory: Path) -> EngineCondition:
@@ -153,8 +132,16 @@ class LmdbTransientStore:
         """
         return self._loss
 
-    def reject_before(self, moment: float) -> None:
+    @property
+    def store_identity(self) -> str:
+        """The name of the file's data."""
+        return self.file.store_identity
+
+    def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - it stays the same while the file is open
         self._loss = DataLoss(name=repr(moment), reject_issued_before=moment) if moment else NO_LOSS
+
+    async def close(self) -> None:
+        release(self.file)
 
     def batch(self, now: float) -> LmdbTransientBatch:
         """Verbs at one moment; each is there when it has returned."""

@@ -106,6 +106,27 @@ class TransientStore(Protocol):
         """
 
 
+class OpenedStore(TransientStore, Protocol):
+    """A TransientStore as an engine opened it."""
+
+    @property
+    def store_identity(self) -> str:
+        """The name of the data that is there.
+
+        It has no spaces and stays the same while the data does. Data that was begun while no process ran has another
+        name.
+        """
+
+    def reject_before(self, moment: float, *, store_identity: str) -> None:
+        """Refuse anything issued before a time, in epoch seconds.
+
+        0.0: nothing was issued before the store identity began (D49, D67).
+        """
+
+    async def close(self) -> None:
+        """Let go of the engine. Nothing may be used afterwards."""
+
+
 class OrderlyStops(Protocol):
     """Notes of orderly stops of an engine, kept outside it.
 
@@ -138,25 +159,11 @@ class OrderlyStops(Protocol):
 class TransientEngine(Protocol):
     """An engine for a TransientStore, made from a URL of `ENGINE_TYPES`."""
 
-    async def open(self, *, clock: Callable[[], float], stops: OrderlyStops) -> TransientStore:
+    async def open(self, *, clock: Callable[[], float], stops: OrderlyStops) -> OpenedStore:
         """Connect, in the event loop that will use it.
 
         Until `reject_before` is called the store refuses all that was issued before the engine's data began. Raises
         StoreUnavailable with a sentence for the operator.
-        """
-
-    @property
-    def store_identity(self) -> str:
-        """The name of the data that is there.
-
-        It is known once the engine is open, has no spaces and stays the same while the data does. Data that was begun
-        while no process ran has another name.
-        """
-
-    def reject_before(self, moment: float, *, store_identity: str) -> None:
-        """Refuse anything issued before a time, in epoch seconds.
-
-        0.0: nothing was issued before the store identity began (D49, D67).
         """
 
     async def describe(self) -> Sequence[EngineCondition]:
@@ -179,12 +186,6 @@ class TransientEngine(Protocol):
         False if that was a loss of data. Raises OrderlyStopRefused, StoreUnavailable. Source: D67
         """
         raise OrderlyStopRefused("this engine cannot be closed")
-
-    async def close(self) -> None:
-        """Close the engine, also one that was never opened.
-
-        Nothing may be used afterwards.
-        """
 
 
 class EngineType(msgspec.Struct, frozen=True, kw_only=True):

@@ -137,7 +137,7 @@ async def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
         await signing_key_flows.rotate(registry, OPERATOR, now=NOW)
         kept.append(await registry.keys.list_all())
     async with sqlite(tmp_path, cipher=SecretCipher(bytes(32), [KEY])) as stores:
-        assert await stores.rewrap(EVENT) > 0
+        assert await stores.registry.keys.rewrap(EVENT) > 0
     async with sqlite(tmp_path, cipher=SecretCipher(bytes(32))) as stores:
         assert await stores.registry.keys.list_all() == kept[0]
     assert sum(key.certificate_chain is not None for key in kept[0]) == 1

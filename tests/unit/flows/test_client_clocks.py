@@ -27,6 +27,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_assertion import Assertion
 from corpid.rules.oauth.errors import InvalidClient, OAuthError, TemporarilyUnavailable
 from corpid.stores.data_loss import forget
+from corpid.stores.sql.statements import Statement
 from corpid.stores.sql.tables import client_clocks as client_clocks_table
 from tests.adapters.opened import sqlite
 from tests.memory_store import MemoryTransientStore
@@ -290,7 +291,7 @@ async def test_a_lead_that_is_recorded_costs_no_statement_for_a_while(tmp_path: 
         clocks = ClockSkews(registry, "1")
         await clocks.record("rp0", 3, NOW)
         async with stores.database.transaction():
-            await stores.database.run(stores.database.prepare(client_clocks_table.delete()), {})
+            await stores.database.run(Statement(client_clocks_table.delete()), {})
         await clocks.record("rp0", 3, NOW + CHECKED_SECONDS - 1)
         assert await registry.client_clocks.find("rp0") is None
         await clocks.record("rp0", 2, NOW + CHECKED_SECONDS)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
@@ -18,14 +18,15 @@ from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
 from corpid.stores.sql.columns import (
     LIMIT,
-    Query,
     integer_parameter,
     number_texts,
     record_codec,
+    select_columns,
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.statements import Database, Row, insert, parameters
+from corpid.stores.sql.part import Part
+from corpid.stores.sql.statements import Query, Row, Statement, by_shape, insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     NO_COMPLETED_SIGN_IN,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
     from corpid.stores import Clock
+    from corpid.stores.sql.statements import Database
+
 
 WRITING_LOCK: Final = 0x436F72704945
 """the number of the lock that a trigger (migration 0005) makes every writer share until its transaction ends"""
@@ -86,34 +89,56 @@ _JSON: Final = msgspec.json.Encoder().encode
 _NOTHING: Final = _StoredPart()
 
 
-class Audit:
+def _entry(row: Row) -> AuditEntry:
+    *plain, facts, members, digest, private = row
+    row_part = _RECORDED.decode(members) if members else _NOTHING
+    more = _RECORDED.decode(private) if private is not None else _NOTHING
+    known = dict(zip(_COLUMNS, plain, strict=False))
+    return AuditEntry(
+        **known,
+        detail=_FACTS.decode(facts) | more.facts,
+        before=row_part.before | more.before,
+        after=row_part.after | more.after,
+        erased=bool(digest) and private is None,
+    )
+
+
+def _selected() -> sa.Select[Any]:
+    rows = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
+    return sa.select(*(audit.c[name] for name in _COLUMNS), audit_details.c.detail).select_from(rows)
+
+
+def _select_range(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """`after`, `last`, `limit` → entries between two numbers, in order."""
+    within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
+    return _selected().where(*within, *conditions).order_by(audit.c.number).limit(LIMIT)
+
+
+_INSERT: Final = Statement(lambda: _row().inline())
+_INSERT_WITH_DETAILS: Final = Statement(lambda: _detailed(_row()))
+_HIGHEST: Final = Statement(lambda: sa.select(sa.func.max(audit.c.number)))
+_ENTRIES: Final = Query(_select_range, _entry)
+_OF_REQUEST: Final = Query(lambda: _select_range(audit.c.request_id == text_parameter("request_id")), _entry)
+_SIGN_INS: Final = Query(
+    lambda: (
+        _selected()
+        .where(audit.c.actor == sa.bindparam("actor"), _COMPLETED_SIGN_IN)
+        .order_by(audit.c.number.desc())
+        .limit(LIMIT)
+    ),
+    _entry,
+)
+
+
+class Audit(Part):
     """The append-only audit table. `write` joins the transaction of the recorded change.
 
     Source: D57
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self._database: Final = database
+        super().__init__(database)
         self._clock: Final = clock
-        self._insert: Final = database.prepare(lambda: _row().inline())
-        self._insert_details: Final = database.prepare(
-            (lambda: _detailed(_row())) if database.writes_in_queries else _details_of_last_row
-        )
-        self._last: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
-        self._entries: Final = Query(database, _select_range, _entry)
-        self._of_request: Final = Query(
-            database, lambda: _select_range(audit.c.request_id == text_parameter("request_id")), _entry
-        )
-        self._sign_ins: Final = Query(
-            database,
-            lambda: (
-                _selected()
-                .where(audit.c.actor == sa.bindparam("actor"), _COMPLETED_SIGN_IN)
-                .order_by(audit.c.number.desc())
-                .limit(LIMIT)
-            ),
-            _entry,
-        )
 
     async def write(self, event: AuditEvent, *, now: float | None = None, members: Members = UNCHANGED) -> None:
         """Write an event, its details in a row of their own.
@@ -122,11 +147,11 @@ class Audit:
         """
         values = self.values(event, now=now, members=members)
         if not values["private"]:
-            await self._database.write(self._insert, values)
+            await self._database.write(_INSERT, values)
         elif self._database.writes_in_queries:
-            await self._database.write(self._insert_details, values)
+            await self._database.write(_INSERT_WITH_DETAILS, values)
         else:
-            await self._database.write_all((self._insert, self._insert_details), values)
+            await self._database.write_all((_INSERT, _details_of_last_row), values)
 
     def values(
         self, event: AuditEvent, *, now: float | None = None, members: Members = UNCHANGED
@@ -159,13 +184,6 @@ class Audit:
             "private": details,
         }
 
-    def prepare_change(self, change: sa.Update | sa.Delete) -> RecordedChange:
-        """A change of one row, with its event.
-
-        Its parameters have other names than the columns of the audit.
-        """
-        return RecordedChange(self, self._database, change)
-
     async def record_change(
         self, event: AuditEvent, was: msgspec.Struct | None, becomes: msgspec.Struct | None
     ) -> None:
@@ -178,18 +196,20 @@ class Audit:
         Numbers are taken before the end of a transaction. So an open transaction with a lower number than the last
         visible one is waited for, and a reader who continues from a number misses nothing.
         """
-        row = await self._database.row(self._last, {})
+        row = await self._database.row(_HIGHEST, {})
         if row is None or row[0] is None:
             return []
         await self._database.outlive_writers(WRITING_LOCK)
-        return await self._entries.every(after=after, last=row[0], limit=limit)
+        return await _ENTRIES.every(self._database, after=after, last=row[0], limit=limit)
 
     async def between(self, *, after: int, last: int | None = None, limit: int) -> list[AuditEntry]:
         """Visible entries after a number, up to another, in order.
 
         None: up to the last one. Without gaps if `last` is settled (`AuditSeals.settled_number`).
         """
-        return await self._entries.every(after=after, last=AFTER_EVERY_NUMBER if last is None else last, limit=limit)
+        return await _ENTRIES.every(
+            self._database, after=after, last=AFTER_EVERY_NUMBER if last is None else last, limit=limit
+        )
 
     async def list_by_action(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """Entries with one of these actions, in order.
@@ -197,19 +217,19 @@ class Audit:
         They come after a number, up to another. Read by the key: the range of numbers is short.
         """
         named = number_texts("action", actions)
-        found = Query(self._database, partial(_select_by_action, len(named)), _entry)
-        return await found.every(**named, after=after, last=last, limit=limit)
+        found = _select_by_action(len(named))
+        return await found.every(self._database, **named, after=after, last=last, limit=limit)
 
     async def list_by_request(self, request_id: str, *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """Entries of one request, in order.
 
         They come after a number, up to another. Read by the key: the range of numbers is short.
         """
-        return await self._of_request.every(request_id=request_id, after=after, last=last, limit=limit)
+        return await _OF_REQUEST.every(self._database, request_id=request_id, after=after, last=last, limit=limit)
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
         """The last completed sign-ins of a person, the latest first."""
-        return await self._sign_ins.every(actor=f"user:{user_id}", limit=limit)
+        return await _SIGN_INS.every(self._database, actor=f"user:{user_id}", limit=limit)
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
         """The last entries that fit, the latest first.
@@ -231,8 +251,8 @@ class Audit:
         """The last entry of each object with one of these actions."""
         if not objects:
             return []
-        found = Query(self._database, partial(_select_latest_of, len(objects), len(actions)), _entry)
-        return await found.every(**number_texts("object", objects), **number_texts("action", actions))
+        found = _select_latest_of(len(objects), len(actions))
+        return await found.every(self._database, **number_texts("object", objects), **number_texts("action", actions))
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
         """The same, from so many entries of each way.
@@ -258,9 +278,8 @@ class Audit:
         """
         if not way.rest or not way.in_order:
             return _BEFORE_EVERY_NUMBER, True
-        index_range = self._database.prepare(partial(IndexScan.index_range, way))
         values = values_of(query) | {"before": query.before or AFTER_EVERY_NUMBER, "limit": examined}
-        number, latest, count = await self._database.row(index_range, values) or (None, 0, 0)
+        number, latest, count = await self._database.row(way.index_range(), values) or (None, 0, 0)
         if number is None or count < examined:
             return _BEFORE_EVERY_NUMBER, True
         return int(number), latest < query.since - CLOCKS_APART_SECONDS
@@ -268,7 +287,7 @@ class Audit:
     async def _on(
         self, way: IndexScan, query: AuditQuery, limit: int, *, least: int = _BEFORE_EVERY_NUMBER
     ) -> list[AuditEntry]:
-        page, since, values = self._database.prepare(partial(IndexScan.page, way)), query.since, values_of(query)
+        page, since, values = way.page(), query.since, values_of(query)
         found: list[AuditEntry] = []
         before = query.before or AFTER_EVERY_NUMBER
         while len(found) < limit:
@@ -290,48 +309,56 @@ class _Moment(NamedTuple):
     writers: frozenset[str]
 
 
-class AuditSeals:
+_AFTER: Final = integer_parameter("after")
+_LAST: Final = integer_parameter("last")
+_ROWS: Final = Statement(
+    lambda: (
+        sa.select(*audit.columns, audit_details.c.salt, audit_details.c.detail)
+        .select_from(audit.outerjoin(audit_details, audit_details.c.number == audit.c.number))
+        .where(audit.c.number > _AFTER, audit.c.number <= _LAST)
+        .order_by(audit.c.number)
+        .limit(LIMIT)
+    )
+)
+_UNSEALED: Final = Statement(
+    lambda: sa.select(sa.func.count(), sa.func.min(audit.c.number), sa.func.max(audit.c.number)).where(
+        audit.c.number > _AFTER
+    )
+)
+_LAST_SEAL: Final = Statement(
+    lambda: (
+        select_columns(audit_seals, _SEAL)
+        .where(audit_seals.c.number > sa.literal_column("0"))  # so that SQLite goes by the key
+        .order_by(audit_seals.c.number.desc())
+        .limit(1)
+    )
+)
+_SEALS: Final = Statement(
+    lambda: (
+        select_columns(audit_seals, _SEAL)
+        .where(audit_seals.c.number > _AFTER)
+        .order_by(audit_seals.c.number)
+        .limit(LIMIT)
+    )
+)
+_DIGESTS: Final = Statement(
+    lambda: select_columns(audit_digests, ("seal", "retention", "digests", "latest")).where(
+        audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _LAST
+    )
+)
+_INSERT_SEAL: Final = Statement(lambda: insert(audit_seals).values(parameters(_SEAL)))
+_INSERT_DIGESTS: Final = Statement(
+    lambda: insert(audit_digests).values(parameters(("seal", "retention", "latest", "digests")))
+)
+
+
+class AuditSeals(Part):
     """The seals of the audit table, and their entries (D58)."""
 
     def __init__(self, database: Database) -> None:
-        self._database: Final = database
+        super().__init__(database)
         self._settled = 0
         self._moments: list[_Moment] = []
-        after, last = (integer_parameter(name) for name in ("after", "last"))
-        seals = sa.select(*(audit_seals.c[name] for name in _SEAL))
-        details = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
-        self._highest: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
-        self._rows: Final = database.prepare(
-            lambda: (
-                sa.select(*audit.columns, audit_details.c.salt, audit_details.c.detail)
-                .select_from(details)
-                .where(audit.c.number > after, audit.c.number <= last)
-                .order_by(audit.c.number)
-                .limit(LIMIT)
-            )
-        )
-        self._unsealed: Final = database.prepare(
-            lambda: sa.select(sa.func.count(), sa.func.min(audit.c.number), sa.func.max(audit.c.number)).where(
-                audit.c.number > after
-            )
-        )
-        any_number = audit_seals.c.number > sa.literal_column("0")  # so that SQLite goes by the key
-        self._last: Final = database.prepare(
-            lambda: seals.where(any_number).order_by(audit_seals.c.number.desc()).limit(1)
-        )
-        self._ends: Final = database.prepare(lambda: _select_ends(counts_rolled_back=database.writes_in_queries))
-        self._page: Final = database.prepare(
-            lambda: seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(LIMIT)
-        )
-        self._digests: Final = database.prepare(
-            lambda: sa.select(*(audit_digests.c[name] for name in ("seal", "retention", "digests", "latest"))).where(
-                audit_digests.c.seal > after, audit_digests.c.seal <= last
-            )
-        )
-        self._insert: Final = database.prepare(lambda: insert(audit_seals).values(parameters(_SEAL)))
-        self._insert_digests: Final = database.prepare(
-            lambda: insert(audit_digests).values(parameters(("seal", "retention", "latest", "digests")))
-        )
 
     async def settled_number(self) -> int:
         """A number up to which no entry can appear any more.
@@ -340,7 +367,7 @@ class AuditSeals:
         are settled when all who were writing at it have ended. Those of an earlier moment are remembered: one long
         transaction holds up what comes after its begin only.
         """
-        row = await self._database.row(self._highest, {})
+        row = await self._database.row(_HIGHEST, {})
         highest = int(row[0] or 0) if row else 0
         writers = await self._database.writers(WRITING_LOCK)
         moments = [*((each.number, each.writers & writers) for each in self._moments), (highest, writers)]
@@ -353,7 +380,7 @@ class AuditSeals:
     async def rows(self, *, after: int, last: int, limit: int) -> list[StoredEntry]:
         """Entries after a number, up to another, in order."""
         width = len(_SEALED)
-        found = await self._database.rows(self._rows, {"after": after, "last": last, "limit": limit})
+        found = await self._database.rows(_ROWS, {"after": after, "last": last, "limit": limit})
         return [
             StoredEntry(row=dict(zip(_SEALED, row[:width], strict=True)), salt=row[width], detail=row[width + 1])
             for row in found
@@ -364,29 +391,29 @@ class AuditSeals:
 
         0 if there is none.
         """
-        row = await self._database.row(self._unsealed, {"after": after})
+        row = await self._database.row(_UNSEALED, {"after": after})
         count, first, last = row or (0, 0, 0)
         return int(count), int(first or 0), int(last or 0)
 
     async def last(self) -> Seal | None:
         """The last seal, without its digests."""
-        row = await self._database.row(self._last, {})
+        row = await self._database.row(_LAST_SEAL, {})
         return None if row is None else Seal(**dict(zip(_SEAL, row, strict=True)))
 
     async def ends(self) -> AuditEnds:
         """The highest number in each table of the audit."""
-        row = await self._database.row(self._ends, {})
+        row = await self._database.row(_select_ends(self._database.writes_in_queries), {})
         return AuditEnds(**dict(zip(_ENDS, (int(each or 0) for each in row or ()), strict=True)))
 
     async def page(self, *, after: int, limit: int) -> list[Seal]:
         """The seals after a number, in order."""
-        rows = await self._database.rows(self._page, {"after": after, "limit": limit})
+        rows = await self._database.rows(_SEALS, {"after": after, "limit": limit})
         if not rows:
             return []
         lists: dict[int, dict[str, str]] = {}
         moments: dict[int, dict[str, int]] = {}
         of_these = {"after": after, "last": rows[-1][0]}
-        for seal, name, digests, latest in await self._database.rows(self._digests, of_these):
+        for seal, name, digests, latest in await self._database.rows(_DIGESTS, of_these):
             lists.setdefault(seal, {})[name] = digests
             moments.setdefault(seal, {})[name] = latest
         return [
@@ -406,50 +433,60 @@ class AuditSeals:
         values = {name: getattr(seal, name) for name in _SEAL}
         try:
             async with self._database.transaction():
-                await self._database.run(self._insert, values)
+                await self._database.run(_INSERT_SEAL, values)
                 for name, digests in seal.digests.items():
                     of_list = {"seal": seal.number, "retention": name, "latest": latest[name], "digests": digests}
-                    await self._database.run(self._insert_digests, of_list)
+                    await self._database.run(_INSERT_DIGESTS, of_list)
         except Conflict:
             return False
         return True
 
 
+class AuditedPart(Part):
+    """A part that writes the events of its changes."""
+
+    def __init__(self, database: Database, audit: Audit) -> None:
+        super().__init__(database)
+        self._audit: Final = audit
+
+
 class RecordedChange:
     """A change of one row, with its event.
 
-    Nothing is written if there is no such row. Both are in one statement, if the engine can.
+    Its parameters have other names than the columns of the audit. Nothing is written if there is no such row. Both are
+    in one statement, if the engine can.
     """
 
-    def __init__(self, audit_log: Audit, database: Database, change: sa.Update | sa.Delete) -> None:
-        self._audit: Final = audit_log
-        self._database: Final = database
-        if not database.writes_in_queries:
-            self._change: Final = database.prepare(change)
-            return
-        changed_row = change.returning(sa.literal_column("1")).cte("changed")
-        values = sa.select(*(sa.cast(sa.bindparam(name), audit.c[name].type) for name in _WRITTEN))
-        row = insert(audit).from_select(_WRITTEN, values.select_from(changed_row))
-        self._with_event: Final = database.prepare(row.inline)
-        self._with_details: Final = database.prepare(lambda: _detailed(row))
+    def __init__(self, build: Callable[[], sa.Update | sa.Delete]) -> None:
+        self._change: Final = Statement(build)
+        self._with_event: Final = Statement(lambda: _recorded(build()).inline())
+        self._with_details: Final = Statement(lambda: _detailed(_recorded(build())))
 
-    async def run(self, values: Mapping[str, Any], event: AuditEvent) -> bool:
+    async def run(self, database: Database, log: Audit, values: Mapping[str, Any], event: AuditEvent) -> bool:
         """Return whether a row changed. Raises StoreUnavailable."""
-        if self._database.writes_in_queries:
-            written = self._audit.values(event)
-            prepared = self._with_details if written["private"] else self._with_event
-            return await self._database.write(prepared, {**written, **values}) == 1
-        async with self._database.transaction():
-            changed_row = await self._database.run(self._change, values) == 1
+        if database.writes_in_queries:
+            written = log.values(event)
+            statement = self._with_details if written["private"] else self._with_event
+            return await database.write(statement, {**written, **values}) == 1
+        async with database.transaction():
+            changed_row = await database.run(self._change, values) == 1
             if changed_row:
-                await self._audit.write(event)
+                await log.write(event)
         return changed_row
+
+
+def _recorded(change: sa.Update | sa.Delete) -> Insert:
+    """The row of the audit, if a row is changed."""
+    changed_row = change.returning(sa.literal_column("1")).cte("changed")
+    values = sa.select(*(sa.cast(sa.bindparam(name), audit.c[name].type) for name in _WRITTEN))
+    return insert(audit).from_select(_WRITTEN, values.select_from(changed_row))
 
 
 def _row() -> Insert:
     return insert(audit).values(parameters(_WRITTEN))
 
 
+@Statement
 def _details_of_last_row() -> Insert:
     """The details of the row that this connection has just inserted."""
     values = {"number": sa.func.last_insert_rowid(), "salt": sa.bindparam("salt"), "detail": sa.bindparam("private")}
@@ -461,17 +498,6 @@ def _detailed(row: Insert) -> Insert:
     entry = row.returning(audit.c.number).cte("entry")
     salted = sa.select(entry.c.number, text_parameter("salt"), text_parameter("private"))
     return insert(audit_details).from_select(["number", "salt", "detail"], salted)
-
-
-def _selected() -> sa.Select[Any]:
-    rows = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
-    return sa.select(*(audit.c[name] for name in _COLUMNS), audit_details.c.detail).select_from(rows)
-
-
-def _select_range(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    """`after`, `last`, `limit` → entries between two numbers, in order."""
-    within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
-    return _selected().where(*within, *conditions).order_by(audit.c.number).limit(LIMIT)
 
 
 class IndexScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -496,6 +522,7 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """The order of its entries."""
         return audit.c.number if self.in_order else audit.c.number + 0
 
+    @by_shape
     def page(self) -> sa.Select[Any]:
         """`before`, `least`, `limit` and the values → entries, the latest first."""
         within = self.number < _BEFORE, self.number >= integer_parameter("least")
@@ -505,6 +532,7 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         found = sa.select(audit.c.number).where(*self.conditions, *within).order_by(self.number.desc()).limit(LIMIT)
         return _selected().where(audit.c.number.in_(found)).order_by(audit.c.number.desc())
 
+    @by_shape
     def index_range(self) -> sa.Select[Any, Any, int]:
         """`before`, `limit` and the values → least number, latest moment, count.
 
@@ -600,18 +628,20 @@ def _of_person(of_sign_ins: tuple[bool, ...], rest: list[sa.ColumnElement[bool]]
     yield IndexScan(leading=[*within, _NO_SIGN_IN], rest=rest, in_order=False)
 
 
-def _select_by_action(count: int) -> sa.Select[Any]:
-    return _select_range(_among(count))
+@cache
+def _select_by_action(count: int) -> Query[AuditEntry]:
+    return Query(lambda: _select_range(_among(count)), _entry)
 
 
-def _select_latest_of(objects: int, actions: int) -> sa.Select[Any]:
+@cache
+def _select_latest_of(objects: int, actions: int) -> Query[AuditEntry]:
     named = text_parameters("object", objects)
     last = (
         sa.select(sa.func.max(audit.c.number))
         .where(audit.c.object.in_(named), _NO_SIGN_IN, _among(actions))
         .group_by(audit.c.object)
     )
-    return _selected().where(audit.c.number.in_(last))
+    return Query(lambda: _selected().where(audit.c.number.in_(last)), _entry)
 
 
 def _is(column: str, name: str) -> sa.ColumnElement[bool]:
@@ -654,21 +684,8 @@ def _text(part: _StoredPart) -> str:
     return "" if part == _NOTHING else _JSON(part).decode()
 
 
-def _entry(row: Row) -> AuditEntry:
-    *plain, facts, members, digest, private = row
-    row_part = _RECORDED.decode(members) if members else _NOTHING
-    more = _RECORDED.decode(private) if private is not None else _NOTHING
-    known = dict(zip(_COLUMNS, plain, strict=False))
-    return AuditEntry(
-        **known,
-        detail=_FACTS.decode(facts) | more.facts,
-        before=row_part.before | more.before,
-        after=row_part.after | more.after,
-        erased=bool(digest) and private is None,
-    )
-
-
-def _select_ends(*, counts_rolled_back: bool) -> sa.Select[Any]:
+@by_shape
+def _select_ends(counts_rolled_back: bool) -> sa.Select[Any]:
     """The values of an AuditEnds, in one statement.
 
     SQLite takes back its count when a transaction is rolled back; PostgreSQL does not.

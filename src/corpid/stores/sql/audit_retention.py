@@ -13,8 +13,9 @@ from sqlalchemy.sql.expression import ClauseElement, Executable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import ApprovalState
-from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, Audit, values_of, ways
+from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, AuditedPart, values_of, ways
 from corpid.stores.sql.columns import LIMIT, integer_parameter, text_parameter
+from corpid.stores.sql.statements import Statement
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ class _Removal:
 
     def __init__(self, database: Database, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> None:
         self._database: Final = database
-        self._lift: Final = database.prepare(_Guard(table, up=False))
-        self._remove: Final = database.prepare(sa.delete(table).where(*conditions))
-        self._guard: Final = database.prepare(_Guard(table, up=True))
+        self._lift: Final = Statement(_Guard(table, up=False))
+        self._remove: Final = Statement(sa.delete(table).where(*conditions))
+        self._guard: Final = Statement(_Guard(table, up=True))
 
     async def run(self, values: dict[str, Any]) -> int:
         """The number of rows that went."""
@@ -103,79 +104,6 @@ class PruneResult(msgspec.Struct, frozen=True, kw_only=True):
     """decided requests for approval, which stay as long as the audit's entries"""
 
 
-async def prune(
-    database: Database,
-    table: Audit,
-    event: AuditEvent,
-    *,
-    now: float,
-    kept: RetentionPeriods,
-    last: int = AFTER_EVERY_NUMBER,
-) -> PruneResult:
-    """Remove audit entries and details that are older than they are kept.
-
-    The event is written first, if there is something to remove, with how much and for how many days entries are kept:
-    it explains to a verification where they are, and itself stays for ever. Then short transactions, for one chunk of
-    the table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable;
-    what was removed by then stays removed. Entries after `last` stay, with their details. Decided requests for approval
-    go by the same age. Source: docs/decisions/0008, 0015, 0016, D55
-    """
-    limits = {
-        "others": _limit(now, kept.audit_days),
-        "sign_ins": _limit(now, kept.sign_in_days),
-        "details": _limit(now, kept.audit_detail_days),
-    }
-    found = [chunk async for chunk in _chunks(database, limits, last)]
-    planned = PruneResult(
-        removed=sum(chunk.old for chunk in found), erased=sum(chunk.with_old_details for chunk in found)
-    )
-    if planned.removed or planned.erased:
-        days = {name: str(number) for name, number in asdict(kept).items()}
-        counts = {"removed": str(planned.removed), "erased": str(planned.erased)}
-        await table.write(msgspec.structs.replace(event, detail=event.detail | days | counts), now=now)
-    entries = _Removal(database, audit, *_STRETCH, _is_old(audit))
-    of_old_entry = audit_details.c.number.in_(sa.select(audit.c.number).where(*_STRETCH, _loses_details(audit)))
-    details = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, of_old_entry)
-    removed, erased = 0, 0
-    for chunk in found:
-        values = {"after": chunk.after, "end": chunk.end, **limits}
-        if chunk.with_old_details:
-            erased += await details.run(values)
-        if chunk.old:
-            removed += await entries.run(values)
-    if found:
-        await _remove_digests(database, found[-1].end, limits)
-    return PruneResult(removed=removed, erased=erased, requests=await _remove_requests(database, limits["others"]))
-
-
-async def _remove_requests(database: Database, limit: int) -> int:
-    """Remove requests for approval that were decided before this moment.
-
-    Identifiers begin with the moment of the request, so that younger ones are not looked at.
-    """
-    row = change_requests.c
-    old = (
-        sa.select(row.request_id)
-        .where(
-            row.request_id < text_parameter("end"),
-            row.request_id > text_parameter("after"),
-            row.state != sa.literal_column(f"'{ApprovalState.PENDING.value}'"),
-            row.decided_at < integer_parameter("limit"),
-        )
-        .order_by(row.request_id)
-        .limit(_ROWS)
-    )
-    look = database.prepare(old)
-    remove = database.prepare(sa.delete(change_requests).where(row.request_id == sa.bindparam("request_id")))
-    values, removed = {"after": "", "end": f"{limit:08x}", "limit": limit}, 0
-    while limit and (rows := await database.rows(look, values)):
-        async with database.transaction():
-            for (request_id,) in rows:
-                removed += await database.run(remove, {"request_id": request_id})
-        values["after"] = str(rows[-1][0])
-    return removed
-
-
 class _Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """Rows between two numbers, and how many of them are old."""
 
@@ -185,70 +113,136 @@ class _Chunk(msgspec.Struct, frozen=True, kw_only=True):
     with_old_details: int
 
 
-async def _chunks(database: Database, limits: dict[str, int], last: int) -> AsyncIterator[_Chunk]:
-    """The chunks in which there may be something old."""
-    look, after = database.prepare(_look()), 0
-    while True:
-        row = await database.row(look, {"after": after, "end": last, "limit": _ROWS, **limits})
-        end, oldest, old, with_old_details = row or (None, 0, 0, 0)
-        if end is None or oldest >= max(limits.values()):
-            return
-        yield _Chunk(after=after, end=int(end), old=int(old), with_old_details=int(with_old_details))
-        after = int(end)
+class AuditRetention(AuditedPart):
+    """Removal of old entries, and erasure of details."""
 
+    async def prune(
+        self, event: AuditEvent, *, now: float, kept: RetentionPeriods, last: int = AFTER_EVERY_NUMBER
+    ) -> PruneResult:
+        """Remove audit entries and details that are older than they are kept.
 
-async def _remove_digests(database: Database, end: int, limits: dict[str, int]) -> None:
-    """Remove the lists of digests of which every entry was removed.
+        The event is written first, if there is something to remove, with how much and for how many days entries are kept:
+        it explains to a verification where they are, and itself stays for ever. Then short transactions, for one chunk of
+        the table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable;
+        what was removed by then stays removed. Entries after `last` stay, with their details. Decided requests for approval
+        go by the same age. Source: docs/decisions/0008, 0015, 0016, D55
+        """
+        limits = {
+            "others": _limit(now, kept.audit_days),
+            "sign_ins": _limit(now, kept.sign_in_days),
+            "details": _limit(now, kept.audit_detail_days),
+        }
+        found = [chunk async for chunk in self._chunks(limits, last)]
+        planned = PruneResult(
+            removed=sum(chunk.old for chunk in found), erased=sum(chunk.with_old_details for chunk in found)
+        )
+        if planned.removed or planned.erased:
+            days = {name: str(number) for name, number in asdict(kept).items()}
+            counts = {"removed": str(planned.removed), "erased": str(planned.erased)}
+            await self._audit.write(msgspec.structs.replace(event, detail=event.detail | days | counts), now=now)
+        entries = _Removal(self._database, audit, *_STRETCH, _is_old(audit))
+        of_old_entry = audit_details.c.number.in_(sa.select(audit.c.number).where(*_STRETCH, _loses_details(audit)))
+        details = _Removal(self._database, audit_details, *_STRETCH_OF_DETAILS, of_old_entry)
+        removed, erased = 0, 0
+        for chunk in found:
+            values = {"after": chunk.after, "end": chunk.end, **limits}
+            if chunk.with_old_details:
+                erased += await details.run(values)
+            if chunk.old:
+                removed += await entries.run(values)
+        if found:
+            await self._remove_digests(found[-1].end, limits)
+        return PruneResult(removed=removed, erased=erased, requests=await self._remove_requests(limits["others"]))
 
-    `end` is the last number that was looked at. The seals stay.
-    """
-    covered = sa.select(audit_seals.c.number).where(audit_seals.c.last <= _END).order_by(audit_seals.c.last.desc())
-    last = await database.row(database.prepare(covered.limit(1)), {"end": end})
-    look = database.prepare(
-        sa.select(audit_digests.c.seal)
-        .where(audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list())
-        .order_by(audit_digests.c.seal)
-        .limit(LIMIT)
-    )
-    removal = _Removal(
-        database, audit_digests, audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list()
-    )
-    values = {"after": 0, "end": 0 if last is None else int(last[0]), "limit": _ROWS, **limits}
-    while rows := await database.rows(look, values):
-        await removal.run(values | {"end": int(rows[-1][0])})
-        values["after"] = int(rows[-1][0])
+    async def erase(self, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
+        """Erase the details of every entry that fits.
 
+        The rows stay, each with the digest of its details. The event is written first, with the number of details that go:
+        it explains to a verification where they are. Raises StoreUnavailable; what was erased by then stays erased.
+        Source: D57, docs/decisions/0015
+        """
+        planned: set[int] = set()
+        removals: list[tuple[_Removal, dict[str, Any]]] = []
+        asked = values_of(query)
+        for way in ways(query):
+            found = sa.select(audit.c.number).where(*way.conditions, way.number > _AFTER, way.number <= _END)
+            detailed = (
+                sa.select(audit.c.number)
+                .join(audit_details, audit_details.c.number == audit.c.number)
+                .where(*way.conditions, way.number > _AFTER)
+                .order_by(way.number)
+                .limit(LIMIT)
+            )
+            look = Statement(detailed)
+            removal = _Removal(self._database, audit_details, *_STRETCH_OF_DETAILS, audit_details.c.number.in_(found))
+            after = 0
+            while numbers := await self._database.rows(look, asked | {"after": after, "limit": _ROWS}):
+                end = int(numbers[-1][0])
+                planned.update(int(number) for (number,) in numbers)
+                removals.append((removal, asked | {"after": after, "end": end}))
+                after = end
+        counted = msgspec.structs.replace(event, detail={**event.detail, "erased": str(len(planned))})
+        await self._audit.write(counted, now=now)
+        return sum([await removal.run(values) for removal, values in removals])
 
-async def erase(database: Database, table: Audit, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
-    """Erase the details of every entry that fits.
+    async def _remove_requests(self, limit: int) -> int:
+        """Remove requests for approval that were decided before this moment.
 
-    The rows stay, each with the digest of its details. The event is written first, with the number of details that go:
-    it explains to a verification where they are. Raises StoreUnavailable; what was erased by then stays erased.
-    Source: D57, docs/decisions/0015
-    """
-    planned: set[int] = set()
-    removals: list[tuple[_Removal, dict[str, Any]]] = []
-    asked = values_of(query)
-    for way in ways(query):
-        found = sa.select(audit.c.number).where(*way.conditions, way.number > _AFTER, way.number <= _END)
-        detailed = (
-            sa.select(audit.c.number)
-            .join(audit_details, audit_details.c.number == audit.c.number)
-            .where(*way.conditions, way.number > _AFTER)
-            .order_by(way.number)
+        Identifiers begin with the moment of the request, so that younger ones are not looked at.
+        """
+        row = change_requests.c
+        old = (
+            sa.select(row.request_id)
+            .where(
+                row.request_id < text_parameter("end"),
+                row.request_id > text_parameter("after"),
+                row.state != sa.literal_column(f"'{ApprovalState.PENDING.value}'"),
+                row.decided_at < integer_parameter("limit"),
+            )
+            .order_by(row.request_id)
+            .limit(_ROWS)
+        )
+        look = Statement(old)
+        remove = Statement(sa.delete(change_requests).where(row.request_id == sa.bindparam("request_id")))
+        values, removed = {"after": "", "end": f"{limit:08x}", "limit": limit}, 0
+        while limit and (rows := await self._database.rows(look, values)):
+            async with self._database.transaction():
+                for (request_id,) in rows:
+                    removed += await self._database.run(remove, {"request_id": request_id})
+            values["after"] = str(rows[-1][0])
+        return removed
+
+    async def _chunks(self, limits: dict[str, int], last: int) -> AsyncIterator[_Chunk]:
+        """The chunks in which there may be something old."""
+        after = 0
+        while True:
+            row = await self._database.row(_look, {"after": after, "end": last, "limit": _ROWS, **limits})
+            end, oldest, old, with_old_details = row or (None, 0, 0, 0)
+            if end is None or oldest >= max(limits.values()):
+                return
+            yield _Chunk(after=after, end=int(end), old=int(old), with_old_details=int(with_old_details))
+            after = int(end)
+
+    async def _remove_digests(self, end: int, limits: dict[str, int]) -> None:
+        """Remove the lists of digests of which every entry was removed.
+
+        `end` is the last number that was looked at. The seals stay.
+        """
+        covered = sa.select(audit_seals.c.number).where(audit_seals.c.last <= _END).order_by(audit_seals.c.last.desc())
+        last = await self._database.row(Statement(covered.limit(1)), {"end": end})
+        look = Statement(
+            sa.select(audit_digests.c.seal)
+            .where(audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list())
+            .order_by(audit_digests.c.seal)
             .limit(LIMIT)
         )
-        look = database.prepare(detailed)
-        removal = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, audit_details.c.number.in_(found))
-        after = 0
-        while numbers := await database.rows(look, asked | {"after": after, "limit": _ROWS}):
-            end = int(numbers[-1][0])
-            planned.update(int(number) for (number,) in numbers)
-            removals.append((removal, asked | {"after": after, "end": end}))
-            after = end
-    counted = msgspec.structs.replace(event, detail={**event.detail, "erased": str(len(planned))})
-    await table.write(counted, now=now)
-    return sum([await removal.run(values) for removal, values in removals])
+        removal = _Removal(
+            self._database, audit_digests, audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list()
+        )
+        values = {"after": 0, "end": 0 if last is None else int(last[0]), "limit": _ROWS, **limits}
+        while rows := await self._database.rows(look, values):
+            await removal.run(values | {"end": int(rows[-1][0])})
+            values["after"] = int(rows[-1][0])
 
 
 def _limit(now: float, days: int) -> int:
@@ -261,6 +255,7 @@ _STRETCH: Final = (audit.c.number > _AFTER, audit.c.number <= _END)
 _STRETCH_OF_DETAILS: Final = (audit_details.c.number > _AFTER, audit_details.c.number <= _END)
 
 
+@Statement
 def _look() -> sa.Select[Any, Any, int, int]:
     """A chunk: last number, oldest moment, old rows, old details."""
     chunk = (

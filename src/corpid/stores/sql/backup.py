@@ -28,6 +28,7 @@ from corpid.stores.encryption_at_rest import EncryptionError, SecretCipher
 from corpid.stores.sql.migration import DatabaseBusy, SchemaError, SchemaNewer
 from corpid.stores.sql.open import SqlStores, open_sqlite
 from corpid.stores.sql.sqlite import LOCK_NAME, is_busy, lock_for_use
+from corpid.stores.sql.statements import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -243,8 +244,8 @@ async def _number_after(database: Database, after: int) -> None:
     """
     raised = sa.text("UPDATE sqlite_sequence SET seq = max(seq, :after) WHERE name = 'audit'")
     first = sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES ('audit', :after)")
-    if not await database.run(database.prepare(raised), {"after": after}):
-        await database.run(database.prepare(first), {"after": after})
+    if not await database.run(Statement(raised), {"after": after}):
+        await database.run(Statement(first), {"after": after})
 
 
 def _set_aside(path: Path, now: float) -> Path | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -59,7 +58,9 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.columns import columns, select_columns, text_parameter
-from corpid.stores.sql.mappers import MEMBERSHIPS, Kinds, fold_user_name
+from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, fold_user_name
+from corpid.stores.sql.sessions import PeoplePart
+from corpid.stores.sql.statements import Statement, by_shape
 from corpid.stores.sql.tables import administrators, links, memberships, operators, users
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Sources
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.audit import Audit
+    from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import CompiledStatement, Database
+    from corpid.stores.sql.statements import Database
 
 CHANGES_AT_ONCE: Final = 200
 """records of one transaction: a few milliseconds"""
@@ -91,12 +93,11 @@ _ENDING: Final = {
 C = TypeVar("C")
 
 
-class ChangeWriter:
+class ChangeWriter(PeoplePart):
     """The writer of changes of every kind."""
 
     def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
-        self._database: Final = database
-        self._audit: Final = audit
+        super().__init__(database, audit, kinds, sign_outs)
         self._records: Final = RecordWriter(database, audit, kinds, sign_outs)
         self._guards: Final = {kind: guard(self._records) for kind, guard in GUARDS.items()}
 
@@ -146,7 +147,7 @@ class ChangeWriter:
         return transactions
 
     def _rank(self, change: Change) -> tuple[int, int]:
-        rank = self._records.kinds[type(change.record)].rank
+        rank = self._kinds[type(change.record)].rank
         if change.after is None:
             return (2, -rank) if isinstance(change.record, Administrator | Operator) else (0, -rank)
         return (1, rank)
@@ -261,19 +262,11 @@ class LastOwnerGuard(Guard[LastOwnerInvariant]):
     If nobody could act before, nobody has to after. The look sees what others wrote before the lock was given.
     """
 
-    def __init__(self, records: RecordWriter) -> None:
-        super().__init__(records)
-        prepare = self._database.prepare
-        self._locked_operators: Final = prepare(_lock_operators)
-        self._able_operator: Final = prepare(_select_able_operator)
-        self._locked_owners: Final = prepare(_lock_owners)
-        self._able_owner: Final = prepare(_select_able_owner)
-
     def choose_transactions(self, change: LastOwnerInvariant, schedule: Schedule) -> Iterable[int]:  # noqa: ARG002
         return range(schedule.count)
 
     async def check(self, change: LastOwnerInvariant, transaction: PlannedTransaction) -> None:
-        locked = self._locked_owners if change.entity_id else self._locked_operators
+        locked = _lock_owners if change.entity_id else _lock_operators
         await self._database.rows(locked, {"entity_id": change.entity_id})
         if await self._has_able(change):
             transaction.must_remain.add(change)
@@ -287,7 +280,7 @@ class LastOwnerGuard(Guard[LastOwnerInvariant]):
             )
 
     async def _has_able(self, change: LastOwnerInvariant) -> bool:
-        able = self._able_owner if change.entity_id else self._able_operator
+        able = _select_able_owner if change.entity_id else _select_able_operator
         return await self._database.row(able, {"entity_id": change.entity_id}) is not None
 
 
@@ -312,11 +305,6 @@ class RolesUnderGuard(Guard[RolesUnder]):
     so that each of them is seen here.
     """
 
-    def __init__(self, records: RecordWriter) -> None:
-        super().__init__(records)
-        self._grants: Final = self._kinds[ThirdPartyGrant].prepare(_select_same, _PARTIES)
-        self._roles: Final = self._kinds[ThirdPartyAssignment].prepare(_select_same, _PARTIES)
-
     def choose_transactions(self, change: RolesUnder, schedule: Schedule) -> Iterable[int]:
         return (schedule.find_last(_get_parties, change.grant.key[:3]),)
 
@@ -326,8 +314,12 @@ class RolesUnderGuard(Guard[RolesUnder]):
             self._kinds[ThirdPartyGrant].codec.decode,
             self._kinds[ThirdPartyAssignment].codec.decode,
         )
-        others = [decode_grant(row) for row in await self._database.rows(self._grants, parties)]
-        roles = [decode_role(row) for row in await self._database.rows(self._roles, parties)]
+        others = [
+            decode_grant(row) for row in await self._database.rows(_select_same(ThirdPartyGrant, _PARTIES), parties)
+        ]
+        roles = [
+            decode_role(row) for row in await self._database.rows(_select_same(ThirdPartyAssignment, _PARTIES), parties)
+        ]
         ended = without_grant(change.grant, others, roles)
         if ended and change.planned:
             raise ChangedMeanwhile(_MEANWHILE)
@@ -347,11 +339,6 @@ class RolesUnderGuard(Guard[RolesUnder]):
 class AcceptGuard(Guard[Accept]):
     """An invited membership that moves, locked against new references."""
 
-    def __init__(self, records: RecordWriter) -> None:
-        super().__init__(records)
-        self._vacate: Final = self._database.prepare(_vacate_membership)
-        self._move: Final = [self._database.prepare(partial(_move_rows, self._kinds[kind].table)) for kind in CARRIED]
-
     async def write(self, change: Accept) -> None:
         known, person = self._kinds[Membership], self._kinds[User]
         invited, becomes = change.invited, change.becomes
@@ -359,12 +346,12 @@ class AcceptGuard(Guard[Accept]):
         if row is None or known.decode(row) != invited:
             raise ChangedMeanwhile(_MEANWHILE)
         values = {"waiting": invited.user_id, "entity": invited.entity_id, "person": becomes.user_id}
-        await self._database.run(self._vacate, values)
+        await self._database.run(_vacate_membership, values)
         moved = known.codec.encode(becomes) | known.encode_sources(known.decode_sources(row))
         if await self._database.run(known.insert, moved) == 0:
             raise ChangedMeanwhile(_MEANWHILE)
-        for move in self._move:
-            await self._database.run(move, values)
+        for kind in CARRIED:
+            await self._database.run(_move_rows(kind), values)
         await self._database.run(person.delete, {"user_id": invited.user_id})
         await self._records.audit.record_change(change.event, invited, becomes)
         await self._records.clear_namesakes(becomes.user_id, change.event)
@@ -388,11 +375,6 @@ class RecordWriter:
         self.audit: Final = audit
         self.kinds: Final = kinds
         self.sign_outs: Final = sign_outs
-        self._namesakes: Final = database.prepare(_select_namesakes)
-        self._account_named: Final = database.prepare(_select_account_named)
-        self._outdate_links: Final = database.prepare(_outdate_links)
-        self._memberships: Final = kinds[Membership].prepare(_select_same, ("user_id",))
-        self._carried: Final = [(kind, kinds[kind].prepare(_select_same, _MEMBER)) for kind in CARRIED]
         self._consequences: Final[Mapping[type, Callable[[Any, Any, AuditEvent | None], Awaitable[None]]]] = {
             Membership: self._follow_membership,
             User: self._follow_user,
@@ -433,7 +415,7 @@ class RecordWriter:
                 if await self.database.row(look, key) is not None:
                     raise ChangedMeanwhile(_MEANWHILE)  # it would go with this one, and nobody decided so
         if isinstance(change.record, Membership):
-            await self.database.run(self._outdate_links, key)
+            await self.database.run(_outdate_links, key)
         if change.event is not None and (end := self._endings.get(type(was))) is not None:
             await end(was, change.event)
         await self.database.run(kind.delete, key)
@@ -466,7 +448,7 @@ class RecordWriter:
 
     async def _end_memberships(self, was: User, event: AuditEvent) -> None:
         """End the memberships of an account, each with an event."""
-        for row in await self.database.rows(self._memberships, {"user_id": was.user_id}):
+        for row in await self.database.rows(_select_same(Membership, ("user_id",)), {"user_id": was.user_id}):
             held = MEMBERSHIPS.decode(row)
             ended = replace(
                 event, action=AuditAction.MEMBERSHIP_REMOVE, object="/".join(held.key), entity_id=held.entity_id
@@ -479,8 +461,8 @@ class RecordWriter:
         Whoever gives somebody invited a level or a role holds the invitation as it was read, so that each is seen here.
         """
         member = {"user_id": was.user_id, "entity_id": was.entity_id}
-        for kind, carried in self._carried:
-            for row in await self.database.rows(carried, member):
+        for kind in CARRIED:
+            for row in await self.database.rows(_select_same(kind, _MEMBER), member):
                 record = self.kinds[kind].codec.decode(row)
                 ended = replace(
                     event,
@@ -491,7 +473,7 @@ class RecordWriter:
                 )
                 await self.delete(Change(record, None, ended))
 
-    async def _read_stored(self, change: Change, locked: CompiledStatement) -> tuple[KeyedRecord | None, Sources]:
+    async def _read_stored(self, change: Change, locked: Statement) -> tuple[KeyedRecord | None, Sources]:
         """The record that a change replaces, locked, and its sources.
 
         What a plan has read may be older: if it had other sources then, nothing is written.
@@ -532,7 +514,7 @@ class RecordWriter:
         if not name:
             return  # no account has it
         other = {"user_id": becomes.user_id, "entity_id": becomes.entity_id, "name": name}
-        if await self.database.row(self._account_named, other) is not None:
+        if await self.database.row(_select_account_named, other) is not None:
             raise MemberNameTaken("user_name: it is the account of another member of this entity")
 
     async def clear_namesakes(self, user_id: str, by: AuditEvent | None) -> None:
@@ -543,7 +525,7 @@ class RecordWriter:
         known = self.kinds[User]
         found = await self.database.row(known.one, {"user_id": user_id})
         name = "" if found is None else known.codec.decode(found).user_name
-        for row in await self.database.rows(self._namesakes, {"user_id": user_id, "name": fold_text(name)}):
+        for row in await self.database.rows(_select_namesakes, {"user_id": user_id, "name": fold_text(name)}):
             other = MEMBERSHIPS.decode(row)
             if not _is_account_name(other.user_name, name):
                 continue  # e.g. gross, which folds as groß does
@@ -595,50 +577,61 @@ _FULL_OPERATORS: Final = operators.c.level == "operator"
 _OWNERS: Final = sa.and_(administrators.c.level == "owner", administrators.c.entity_id == text_parameter("entity_id"))
 
 
+@Statement
 def _lock_operators() -> sa.Select[Any]:
     found = sa.select(operators.c.user_id).where(_FULL_OPERATORS)
     return found.order_by(operators.c.user_id).with_for_update()
 
 
+@Statement
 def _select_able_operator() -> sa.Select[Any]:
     return sa.select(operators.c.user_id).join(users).where(_FULL_OPERATORS, users.c.enabled).limit(1)
 
 
+@Statement
 def _outdate_links() -> sa.Update:
     """Make an administrator's links those of an earlier membership (D69)."""
     person, entity = text_parameter("user_id"), text_parameter("entity_id")
     return sa.update(links).where(links.c.user_id == person, links.c.entity_id == entity).values(created_at=-1)
 
 
+@Statement
 def _lock_owners() -> sa.Select[Any]:
     found = sa.select(administrators.c.user_id).where(_OWNERS)
     return found.order_by(administrators.c.user_id).with_for_update()
 
 
+@Statement
 def _select_able_owner() -> sa.Select[Any]:
     chain = administrators.join(memberships).join(users, users.c.user_id == administrators.c.user_id)
     able = sa.and_(memberships.c.enabled, users.c.enabled)
     return sa.select(administrators.c.user_id).select_from(chain).where(_OWNERS, able).limit(1)
 
 
-def _select_same(table: sa.Table, names: tuple[str, ...], compared: tuple[str, ...]) -> sa.Select[Any]:
+@by_shape
+def _select_same(kind: type, compared: tuple[str, ...]) -> sa.Select[Any]:
     """Values of the compared columns → records that have them."""
-    same = (table.c[name] == text_parameter(name) for name in compared)
-    return select_columns(table, names).where(*same)
+    known = KINDS[kind]
+    same = (known.table.c[name] == text_parameter(name) for name in compared)
+    return select_columns(known.table, known.codec.columns).where(*same)
 
 
-def _move_rows(table: sa.Table) -> sa.Update:
+@by_shape
+def _move_rows(kind: type) -> sa.Update:
     """`waiting`, `entity`, `person` → the rows of a membership, of another person."""
+    table = KINDS[kind].table
     rows = table.c.user_id == sa.bindparam("waiting"), table.c.entity_id == sa.bindparam("entity")
     return sa.update(table).where(*rows).values(user_id=sa.bindparam("person"))
 
 
+@Statement
 def _vacate_membership() -> sa.Update:
     """`waiting`, `entity` → a membership without what is unique."""
     this = memberships.c.user_id == sa.bindparam("waiting"), memberships.c.entity_id == sa.bindparam("entity")
     return sa.update(memberships).where(*this).values(membership_id="", user_name_key="", external_id="")
 
 
+@Statement
 def _select_namesakes() -> sa.Select[Any]:
     """`user_id`, `name` → members of the same entities with this written name.
 
@@ -660,6 +653,7 @@ def _select_namesakes() -> sa.Select[Any]:
     )
 
 
+@Statement
 def _select_account_named() -> sa.Select[Any]:
     """`user_id`, `entity_id`, `name` → another member whose account has this name."""
     same = memberships.c.entity_id == text_parameter("entity_id")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 import msgspec
@@ -19,13 +18,14 @@ from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.oauth.refusals import ClientRefusal
 from corpid.stores import milliseconds
+from corpid.stores.sql.audit import AuditedPart
 from corpid.stores.sql.columns import (
     LIMIT,
     Codec,
     ExpiringRows,
-    Query,
     T,
     integer_parameter,
+    is_live,
     record_codec,
     record_table,
     repeat_texts,
@@ -34,7 +34,8 @@ from corpid.stores.sql.columns import (
     text_parameters,
 )
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.statements import Database, insert, parameters, upsert
+from corpid.stores.sql.part import Part
+from corpid.stores.sql.statements import Database, IsAmong, Query, Statement, by_shape, insert, parameters, upsert
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     api_answers,
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
     from corpid.rules.audit_records import AuditEvent
-    from corpid.stores.sql.audit import Audit
 
 
 _OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
@@ -81,10 +81,6 @@ _SINCE: Final = "client_clocks_since"
 _LARGER_AT: Final = "client_clocks_larger_at"
 _HOURLY: Final = record_table(hourly_counts, HourlyCount)
 _HOUR = hourly_counts.c
-_HOURS: Final = (
-    _HOUR.hour >= integer_parameter("since"),
-    _HOUR.hour < integer_parameter("until"),
-)
 _IS_REFUSAL: Final[sa.ColumnElement[bool]] = sa.literal_column("reason <> ''")
 
 
@@ -139,25 +135,29 @@ CLIENTS: Final = _clients()
 API_CLIENTS: Final = _api_clients()
 
 
-class _Registered(Generic[T]):
+class _Statements(Generic[T]):
+    """The statements of the clients of one kind."""
+
+    def __init__(self, codec: Codec[T], table: sa.Table, key_sets: sa.Table) -> None:
+        self.get: Final = Query(lambda: _select_one(table, codec.columns), codec.decode)
+        self.all: Final = Query(lambda: _select_all(table, codec.columns), codec.decode)
+        self.fetched: Final = Query(lambda: _select_one(key_sets, _FETCHED.columns), _FETCHED.decode)
+        self.store: Final = Statement(lambda: upsert(key_sets, ("client_id", *_FETCHED.written)))
+        self.drop: Final = Statement(lambda: _delete(key_sets))
+        self.mentioning: Final = Statement(lambda: _clients_mentioning(table, key_sets))
+
+
+class _Registered(AuditedPart, Generic[T]):
     """The clients of one kind. They are written through Directory.write."""
 
-    def __init__(self, database: Database, audit: Audit, codec: Codec[T], table: sa.Table, key_sets: sa.Table) -> None:
-        self._database: Final = database
-        self._audit: Final = audit
-        self._get: Final = Query(database, partial(_select_one, table, codec.columns), codec.decode)
-        self._all: Final = Query(database, partial(_select_all, table, codec.columns), codec.decode)
-        self._fetched: Final = Query(database, partial(_select_one, key_sets, _FETCHED.columns), _FETCHED.decode)
-        self._store: Final = database.prepare(partial(upsert, key_sets, ("client_id", *_FETCHED.written)))
-        self._drop: Final = database.prepare(partial(_delete, key_sets))
-        self._mentioning: Final = database.prepare(partial(_clients_mentioning, table, key_sets))
+    _statements: _Statements[T]
 
     async def get(self, client_id: str) -> T | None:
-        return await self._get.one(client_id=client_id)
+        return await self._statements.get.one(self._database, client_id=client_id)
 
     async def list_all(self) -> list[T]:
         """In the order of identifiers."""
-        return await self._all.every()
+        return await self._statements.all.every(self._database)
 
     async def list_mentioning(self, key_id: str, *, limit: int) -> list[str]:
         """Identifiers of clients whose record or key set has this text.
@@ -166,29 +166,27 @@ class _Registered(Generic[T]):
         """
         literal = _LIKE_SIGNS.sub(lambda sign: f"!{sign[0]}", key_id)
         values = {"pattern": f"%{literal}%", "limit": limit}
-        return [str(row[0]) for row in await self._database.rows(self._mentioning, values)]
+        return [str(row[0]) for row in await self._database.rows(self._statements.mentioning, values)]
 
     async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None:
-        return await self._fetched.one(client_id=client_id)
+        return await self._statements.fetched.one(self._database, client_id=client_id)
 
     async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None:
         """Raises MissingReference for a client that is gone."""
         async with self._database.transaction():
-            await self._database.run(self._store, {"client_id": client_id} | _FETCHED.encode(fetched))
+            await self._database.run(self._statements.store, {"client_id": client_id} | _FETCHED.encode(fetched))
 
     async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None:
         async with self._database.transaction():
             was = await self.fetched_key_set(client_id)
-            await self._database.run(self._drop, {"client_id": client_id})
+            await self._database.run(self._statements.drop, {"client_id": client_id})
             await self._audit.record_change(event, was, None)
 
 
 class Clients(_Registered[Client]):
     """Relying parties. They are written through Directory.write."""
 
-    def __init__(self, database: Database, audit: Audit) -> None:
-        super().__init__(database, audit, CLIENTS, clients, fetched_key_sets)
-        self._latest: Final = database.prepare(select_latest_uses)
+    _statements = _Statements(CLIENTS, clients, fetched_key_sets)
 
     async def latest_uses(self, client_ids: Collection[str], *, hour: int) -> dict[str, LatestUse]:
         """The use of at most 50 clients, by identifier.
@@ -201,24 +199,21 @@ class Clients(_Registered[Client]):
             return {}
         values = repeat_texts("listed", wanted, _LISTED)
         hours = {f"hour_{number}": hour - number * HOUR for number in range(_HOURS_OF_A_DAY)}
-        rows = await self._database.rows(self._latest, {**values, **hours})
+        rows = await self._database.rows(select_latest_uses, {**values, **hours})
         return {str(row[0]): LatestUse(*row[1:]) for row in rows}
 
 
 class ApiClients(_Registered[RegisteredApiClient]):
     """Clients of the admin API (D59); they are written through Directory.write."""
 
-    def __init__(self, database: Database, audit: Audit) -> None:
-        super().__init__(database, audit, API_CLIENTS, api_clients, api_client_key_sets)
+    _statements = _Statements(API_CLIENTS, api_clients, api_client_key_sets)
 
 
-class Usage:
+_LIST_USES: Final = _USES.query(lambda found: found.order_by(*generation_use.primary_key))
+
+
+class Usage(Part):
     """Counters of clients' use of deprecated things, without their requests."""
-
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        self._add: Final = database.prepare(_use_added)
-        self._all: Final = _USES.query(database, lambda found: found.order_by(*generation_use.primary_key))
 
     async def add(self, counts: Sequence[UseCount]) -> None:
         """Add to the counters, in one short transaction.
@@ -228,29 +223,26 @@ class Usage:
         """
         async with self._database.transaction():
             for one in sorted(counts, key=lambda each: (each.client_id, each.generation, each.habit)):
-                await self._database.run(self._add, _USES.encode(one))
+                await self._database.run(_use_added, _USES.encode(one))
 
     async def list_all(self) -> list[UseCount]:
         """In the order of client, generation and habit."""
-        return await self._all.every()
+        return await _LIST_USES.every(self._database)
 
 
-class Consents(ExpiringRows):
+_REMEMBERED: Final = _CONSENTS.query(
+    lambda found: found.where(*_consent_named("user_id", "entity_id", "client_id", "issuer_id"), is_live(consents))
+)
+_CONSENTS_OF_PERSON: Final = _CONSENTS.query(
+    lambda found: found.where(*_consent_named("user_id"), is_live(consents)).order_by(*consents.primary_key)
+)
+_WITHDRAW: Final = Statement(lambda: sa.delete(consents).where(*_consent_named("user_id", "entity_id", "client_id")))
+
+
+class Consents(AuditedPart, ExpiringRows):
     """Remembered consents. They end with their membership and client (D29)."""
 
-    def __init__(self, database: Database, audit: Audit) -> None:
-        super().__init__(database, consents)
-        self._audit: Final = audit
-        live = self.live
-        named = _consent_named("user_id", "entity_id", "client_id", "issuer_id")
-        self._remembered: Final = _CONSENTS.query(database, lambda found: found.where(*named, live))
-        self._of: Final = _CONSENTS.query(
-            database, lambda found: found.where(*_consent_named("user_id"), live).order_by(*consents.primary_key)
-        )
-        self._give: Final = database.prepare(_consent_given)
-        self._withdraw: Final = database.prepare(
-            lambda: sa.delete(consents).where(*_consent_named("user_id", "entity_id", "client_id"))
-        )
+    table = consents
 
     async def find_remembered(
         self, user_id: str, entity_id: str, client_id: str, issuer_id: str, *, now: float
@@ -259,13 +251,18 @@ class Consents(ExpiringRows):
 
         Live while now < expires_at, by the engine's clock if any (D49).
         """
-        return await self._remembered.every(
-            user_id=user_id, entity_id=entity_id, client_id=client_id, issuer_id=issuer_id, now=milliseconds(now)
+        return await _REMEMBERED.every(
+            self._database,
+            user_id=user_id,
+            entity_id=entity_id,
+            client_id=client_id,
+            issuer_id=issuer_id,
+            now=milliseconds(now),
         )
 
     async def list_for_user(self, user_id: str, *, now: float) -> list[Consent]:
         """The live consents of a person, by entity and client."""
-        return await self._of.every(user_id=user_id, now=milliseconds(now))
+        return await _CONSENTS_OF_PERSON.every(self._database, user_id=user_id, now=milliseconds(now))
 
     async def give(self, consent: Consent, event: AuditEvent) -> bool:
         """Store a consent, or renew the one with the same scopes.
@@ -273,7 +270,7 @@ class Consents(ExpiringRows):
         False if the membership or the client does not exist; nothing is written then.
         """
         async with self._database.transaction():
-            given = await self._database.run(self._give, _CONSENTS.encode(consent)) == 1
+            given = await self._database.run(_consent_given, _CONSENTS.encode(consent)) == 1
             if given:
                 await self._audit.write(event)
         return given
@@ -285,39 +282,37 @@ class Consents(ExpiringRows):
         """
         key = {"user_id": user_id, "entity_id": entity_id, "client_id": client_id}
         async with self._database.transaction():
-            withdrawn = await self._database.run(self._withdraw, key) > 0
+            withdrawn = await self._database.run(_WITHDRAW, key) > 0
             if withdrawn:
                 await self._audit.write(event)
         return withdrawn
 
 
-class IdempotencyKeys:
+_ANSWER: Final = api_answers.c
+_THIS_KEY: Final = sa.and_(_ANSWER.client_id == sa.bindparam("client"), _ANSWER.key == sa.bindparam("named"))
+_KEY_HAS_ENDED: Final = _ANSWER.expires_at <= sa.bindparam("now")
+_GET_RESPONSE: Final = Statement(
+    lambda: sa.select(_ANSWER.answer).where(_THIS_KEY, _ANSWER.expires_at > sa.bindparam("now"))
+)
+_SWEEP_KEYS: Final = Statement(
+    lambda: sa.delete(api_answers).where(
+        IsAmong(api_answers, sa.select(api_answers).where(_KEY_HAS_ENDED).limit(_SWEPT_KEYS))
+    )
+)
+_END_KEY: Final = Statement(lambda: sa.delete(api_answers).where(_THIS_KEY, _KEY_HAS_ENDED))
+_CLAIM_KEY: Final = Statement(
+    lambda: (
+        insert(api_answers).values(parameters(("client_id", "key", "answer", "expires_at"))).on_conflict_do_nothing()
+    )
+)
+_PUT_RESPONSE: Final = Statement(lambda: sa.update(api_answers).where(_THIS_KEY).values(answer=sa.bindparam("given")))
+
+
+class IdempotencyKeys(Part):
     """First responses by client and key, stored as long as repeatable."""
 
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        row = api_answers.c
-        this = sa.and_(row.client_id == sa.bindparam("client"), row.key == sa.bindparam("named"))
-        expired = sa.select(api_answers).where(row.expires_at <= sa.bindparam("now")).limit(_SWEPT_KEYS)
-        self._get: Final = database.prepare(
-            lambda: sa.select(row.answer).where(this, row.expires_at > sa.bindparam("now"))
-        )
-        self._sweep: Final = database.prepare(
-            lambda: sa.delete(api_answers).where(database.is_among(api_answers, expired))
-        )
-        self._end: Final = database.prepare(
-            lambda: sa.delete(api_answers).where(this, row.expires_at <= sa.bindparam("now"))
-        )
-        columns = ("client_id", "key", "answer", "expires_at")
-        self._claim: Final = database.prepare(
-            lambda: insert(api_answers).values(parameters(columns)).on_conflict_do_nothing()
-        )
-        self._put: Final = database.prepare(
-            lambda: sa.update(api_answers).where(this).values(answer=sa.bindparam("given"))
-        )
-
     async def get(self, client_id: str, key: str, *, now: float) -> StoredResponse | None:
-        row = await self._database.row(self._get, {"client": client_id, "named": key, "now": int(now)})
+        row = await self._database.row(_GET_RESPONSE, {"client": client_id, "named": key, "now": int(now)})
         return None if row is None else _RESPONSES.decode(row[0])
 
     async def claim(self, client_id: str, key: str, *, now: float, seconds: int) -> bool:
@@ -326,49 +321,47 @@ class IdempotencyKeys:
         Waits for another transaction with this key. `now` in epoch seconds, `seconds` until the key may be used again.
         Also removes some expired keys.
         """
-        await self._database.run(self._sweep, {"now": int(now)})
-        await self._database.run(self._end, {"client": client_id, "named": key, "now": int(now)})
+        await self._database.run(_SWEEP_KEYS, {"now": int(now)})
+        await self._database.run(_END_KEY, {"client": client_id, "named": key, "now": int(now)})
         values = {"client_id": client_id, "key": key, "answer": "", "expires_at": int(now) + seconds}
-        return await self._database.run(self._claim, values) == 1
+        return await self._database.run(_CLAIM_KEY, values) == 1
 
     async def put(self, client_id: str, key: str, response: StoredResponse) -> None:
         """Store the response of a claimed key, in the same transaction."""
         text = msgspec.json.encode(response).decode()
-        await self._database.run(self._put, {"client": client_id, "named": key, "given": text})
+        await self._database.run(_PUT_RESPONSE, {"client": client_id, "named": key, "given": text})
 
 
-class ClientRefusals:
-    """The latest refusals of each client."""
-
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        self._known: Final = database.prepare(_registered)
-        self._add: Final = database.prepare(_refusal_added)
-        self._trim: Final = database.prepare(_surplus_refusals)
-        latest_first = _REFUSED.at.desc(), _REFUSED.request_id.desc()
-        self._of: Final = _REFUSALS.query(database, lambda found: found.where(_OF_CLIENT).order_by(*latest_first))
-        self._by_reference: Final = _REFUSALS.query(
-            database,
-            lambda found: (
-                found.where(
-                    # The key of the table, so that of each client only these moments are read.
-                    _REFUSED.client_id.in_(sa.select(clients.c.client_id)),
-                    _REFUSED.claimed.in_((sa.false(), sa.true())),
-                    _REFUSED.at >= sa.bindparam("since", type_=sa.Double),
-                    _REFUSED.at < sa.bindparam("until", type_=sa.Double),
-                    _REFUSED.request_id == text_parameter("request_id"),
-                )
-                .order_by(_REFUSED.client_id, _REFUSED.at)
-                .limit(LIMIT)
-            ),
+_REFUSALS_OF_CLIENT: Final = _REFUSALS.query(
+    lambda found: found.where(_OF_CLIENT).order_by(_REFUSED.at.desc(), _REFUSED.request_id.desc())
+)
+_REFUSALS_OF_REQUEST: Final = _REFUSALS.query(
+    lambda found: (
+        found.where(
+            # The key of the table, so that of each client only these moments are read.
+            _REFUSED.client_id.in_(sa.select(clients.c.client_id)),
+            _REFUSED.claimed.in_((sa.false(), sa.true())),
+            _REFUSED.at >= sa.bindparam("since", type_=sa.Double),
+            _REFUSED.at < sa.bindparam("until", type_=sa.Double),
+            _REFUSED.request_id == text_parameter("request_id"),
         )
+        .order_by(_REFUSED.client_id, _REFUSED.at)
+        .limit(LIMIT)
+    )
+)
+
+
+class ClientRefusals(Part):
+    """The latest refusals of each client."""
 
     async def list_by_reference(self, reference: str, *, since: float, until: float, limit: int) -> list[ClientRefusal]:
         """The refusals of one request that are kept.
 
         From `since`, before `until`, in epoch seconds.
         """
-        return await self._by_reference.every(request_id=reference, since=since, until=until, limit=limit)
+        return await _REFUSALS_OF_REQUEST.every(
+            self._database, request_id=reference, since=since, until=until, limit=limit
+        )
 
     async def add(self, refusals: Sequence[ClientRefusal], *, kept: int) -> None:
         """Add refusals of one client, all claimed or none.
@@ -379,35 +372,35 @@ class ClientRefusals:
         if not refusals:
             return
         one = refusals[0]
-        if await self._database.row(self._known, {"client_id": one.client_id}) is None:
+        if await self._database.row(_REGISTERED, {"client_id": one.client_id}) is None:
             return
         async with self._database.transaction():
             for each in refusals:
-                await self._database.run(self._add, _REFUSALS.encode(each))
+                await self._database.run(_refusal_added, _REFUSALS.encode(each))
             of = {"client_id": one.client_id, "claimed": one.claimed, "kept": kept}
-            await self._database.run(self._trim, of)
+            await self._database.run(_surplus_refusals, of)
 
     async def list_for_client(self, client_id: str) -> list[ClientRefusal]:
         """Every refusal kept of a client, the latest first.
 
         Claimed ones stand among the others.
         """
-        return await self._of.every(client_id=client_id)
+        return await _REFUSALS_OF_CLIENT.every(self._database, client_id=client_id)
 
 
-class ClientSkews:
+_SKEWS_OF_CLIENT: Final = _CLOCKS.query(lambda found: found.where(_CLOCK.client_id == sa.bindparam("client_id")))
+
+
+class ClientSkews(Part):
     """The largest skew of each client (docs/decisions/0026)."""
 
     def __init__(self, database: Database) -> None:
-        self._database: Final = database
+        super().__init__(database)
         self._values: Final = NamedValues(database)
-        this = _CLOCK.client_id == sa.bindparam("client_id")
-        self._of: Final = _CLOCKS.query(database, lambda found: found.where(this))
-        self._note: Final = database.prepare(_skew_noted)
 
     async def find(self, client_id: str) -> ClientClock | None:
         """The records of a client; None if there are none."""
-        return await self._of.one(client_id=client_id)
+        return await _SKEWS_OF_CLIENT.one(self._database, client_id=client_id)
 
     async def note(self, client_id: str, *, skew: int, period: int, now: float) -> None:
         """Record a skew; a larger one of the same period stays.
@@ -416,7 +409,7 @@ class ClientSkews:
         client that does not exist.
         """
         clock = ClientClock(since=now, period=period, lead=skew, lead_before=skew)
-        await self._database.write(self._note, {"client_id": client_id} | _CLOCKS.encode(clock))
+        await self._database.write(_skew_noted, {"client_id": client_id} | _CLOCKS.encode(clock))
 
     async def recorded_since(self) -> float | None:
         """Since when every skew is recorded, epoch seconds; None: unknown."""
@@ -449,20 +442,8 @@ async def begin_client_clocks(database: Database, *, now: float) -> None:
     await NamedValues(database).put(_SINCE, repr(now))
 
 
-class HourlyCounts:
+class HourlyCounts(Part):
     """Hourly counters, to which several processes add."""
-
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        self._known: Final = database.prepare(_registered)
-        self._add: Final = database.prepare(_count_added)
-        of_all, of_one = _HOURS, (*_HOURS, _HOUR.client_id == sa.bindparam("client_id"))
-        self._totals: Final = [
-            database.prepare(lambda: _hourly_totals(of_all)),
-            database.prepare(lambda: _hourly_totals(of_one)),
-        ]
-        self._sums: Final = [database.prepare(lambda: _sums(of_all)), database.prepare(lambda: _sums(of_one))]
-        self._remove_oldest: Final = database.prepare(_oldest_hour_removed)
 
     async def add(self, counts: Sequence[HourlyCount]) -> None:
         """Add to the counters, in one short transaction.
@@ -474,14 +455,14 @@ class HourlyCounts:
         sums: dict[tuple[int, str, str], int] = {}
         for one in counts:
             if one.client_id not in known:
-                row = await self._database.row(self._known, {"client_id": one.client_id})
+                row = await self._database.row(_REGISTERED, {"client_id": one.client_id})
                 known[one.client_id] = UNKNOWN_CLIENT if row is None else one.client_id
             key = (one.hour, known[one.client_id], one.reason)
             sums[key] = sums.get(key, 0) + one.count
         async with self._database.transaction():
             for (hour, client_id, reason), count in sorted(sums.items()):
                 written = HourlyCount(hour=hour, client_id=client_id, reason=reason, count=count)
-                await self._database.run(self._add, _HOURLY.encode(written))
+                await self._database.run(_count_added, _HOURLY.encode(written))
 
     async def totals(self, *, since: int, until: int, client_id: str | None = None) -> list[Point]:
         """The hours that have counts, in order: from `since`, before `until`.
@@ -489,7 +470,7 @@ class HourlyCounts:
         Of all clients, or of one. One range of the primary key.
         """
         values = {"since": since, "until": until, "client_id": client_id}
-        rows = await self._database.rows(self._totals[client_id is not None], values)
+        rows = await self._database.rows(_hourly_totals(client_id is not None), values)
         return [Point(begins_at=int(row[0]), sign_ins=int(row[1]) - int(row[2]), refusals=int(row[2])) for row in rows]
 
     async def by_client_and_reason(
@@ -500,7 +481,7 @@ class HourlyCounts:
         Of all clients, or of one. One range of the primary key.
         """
         values = {"since": since, "until": until, "client_id": client_id}
-        rows = await self._database.rows(self._sums[client_id is not None], values)
+        rows = await self._database.rows(_sums(client_id is not None), values)
         return [CountOfReason(client_id=row[0], reason=row[1], count=int(row[2])) for row in rows]
 
     async def remove_oldest(self, *, before: int) -> int:
@@ -509,7 +490,7 @@ class HourlyCounts:
         Returns the number of rows: those of one hour, so that the transaction is short. Called again and again, it
         removes all older ones.
         """
-        return await self._database.write(self._remove_oldest, {"before": before})
+        return await self._database.write(_oldest_hour_removed, {"before": before})
 
 
 def _select_one(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
@@ -534,6 +515,7 @@ def _clients_mentioning(table: sa.Table, key_sets: sa.Table) -> sa.Executable:
     return sa.select(found.c.client_id).order_by(found.c.client_id).limit(LIMIT)
 
 
+@Statement
 def select_latest_uses() -> sa.Select[Any]:
     """Fifty clients, `hour_…` → client and the members of LatestUse.
 
@@ -563,17 +545,21 @@ def select_latest_uses() -> sa.Select[Any]:
     )
 
 
-def _registered() -> sa.Select[Any]:
+def _select_registered() -> sa.Select[Any]:
     """`client_id` → a row if there is such a relying party."""
     return sa.select(clients.c.client_id).where(clients.c.client_id == sa.bindparam("client_id"))
+
+
+_REGISTERED: Final = Statement(_select_registered)
 
 
 def _added_if_registered(table: sa.Table, names: Sequence[str]) -> Insert:
     """Insertion of a row, if its client exists."""
     values = (sa.bindparam(name, type_=table.c[name].type) for name in names)
-    return insert(table).from_select(names, _registered().with_only_columns(*values))
+    return insert(table).from_select(names, _select_registered().with_only_columns(*values))
 
 
+@Statement
 def _use_added() -> sa.Executable:
     """One row of a client that exists is inserted or added to.
 
@@ -594,6 +580,7 @@ def _consent_named(*names: str) -> tuple[sa.ColumnElement[bool], ...]:
     return tuple(consents.c[name] == sa.bindparam(name) for name in names)
 
 
+@Statement
 def _consent_given() -> sa.Executable:
     """Insert or renew a consent of a membership and client that exist.
 
@@ -614,11 +601,13 @@ def _consent_given() -> sa.Executable:
     return statement.on_conflict_do_update(index_elements=list(consents.primary_key), set_=renewed)
 
 
+@Statement
 def _refusal_added() -> sa.Executable:
     """Insertion of a new row of a client that exists."""
     return _added_if_registered(client_refusals, _REFUSALS.written).on_conflict_do_nothing()
 
 
+@Statement
 def _surplus_refusals() -> sa.Executable:
     """`client_id`, `claimed`, `kept` → removal of all but the latest ones."""
     ring = sa.and_(_OF_CLIENT, _REFUSED.claimed == sa.bindparam("claimed", type_=sa.Boolean))
@@ -633,6 +622,7 @@ def _surplus_refusals() -> sa.Executable:
     return sa.delete(client_refusals).where(ring, sa.tuple_(*place) < oldest_kept.scalar_subquery())
 
 
+@Statement
 def _skew_noted() -> sa.Executable:
     """Insertion of a client's row, or a raise of its skew.
 
@@ -653,6 +643,7 @@ def _skew_noted() -> sa.Executable:
     )
 
 
+@Statement
 def _count_added() -> sa.Executable:
     """Insertion of a row, or addition to it."""
     statement = _HOURLY.insert()
@@ -661,27 +652,35 @@ def _count_added() -> sa.Executable:
     )
 
 
-def _hourly_totals(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.Executable:
+def _among_hours(of_client: bool) -> list[sa.ColumnElement[bool]]:
+    within = [_HOUR.hour >= integer_parameter("since"), _HOUR.hour < integer_parameter("until")]
+    return [*within, _HOUR.client_id == sa.bindparam("client_id")] if of_client else within
+
+
+@by_shape
+def _hourly_totals(of_client: bool) -> sa.Executable:
     """Hour, every count of it, and those of refusals."""
     refused = sa.func.sum(sa.case((_IS_REFUSAL, _HOUR["count"]), else_=sa.literal_column("0")))
     return (
         sa.select(_HOUR.hour, sa.func.sum(_HOUR["count"]), refused)
-        .where(*conditions)
+        .where(*_among_hours(of_client))
         .group_by(_HOUR.hour)
         .order_by(_HOUR.hour)
     )
 
 
-def _sums(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.Executable:
+@by_shape
+def _sums(of_client: bool) -> sa.Executable:
     """Client, reason, and the sum of its counts."""
     return (
         sa.select(_HOUR.client_id, _HOUR.reason, sa.func.sum(_HOUR["count"]))
-        .where(*conditions)
+        .where(*_among_hours(of_client))
         .group_by(_HOUR.client_id, _HOUR.reason)
         .order_by(_HOUR.client_id, _HOUR.reason)
     )
 
 
+@Statement
 def _oldest_hour_removed() -> sa.Executable:
     oldest = sa.select(sa.func.min(_HOUR.hour)).scalar_subquery()
     return sa.delete(hourly_counts).where(_HOUR.hour == oldest, _HOUR.hour < integer_parameter("before"))

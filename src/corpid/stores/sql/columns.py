@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, NoneType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
 import sqlalchemy as sa
@@ -13,7 +12,8 @@ from msgspec.structs import replace
 
 from corpid.rules.fields import Field, fields_of
 from corpid.stores import milliseconds
-from corpid.stores.sql.statements import Database, Row, Statement, insert, parameters, upsert
+from corpid.stores.sql.part import Part
+from corpid.stores.sql.statements import NOW, IsAmong, Query, by_shape, insert, parameters, upsert
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from corpid.stores.encryption_at_rest import SecretCipher
 
 T = TypeVar("T", bound=msgspec.Struct)
-Q = TypeVar("Q")
 Write: TypeAlias = Callable[[Any], bytes]
 Read: TypeAlias = Callable[[str], Any]
 METADATA: Final = sa.MetaData(
@@ -40,6 +39,7 @@ TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _SWEPT: Final = 500
 """expired rows that a sweep removes in one go"""
+_SECONDS: Final = NOW // sa.literal_column("1000", sa.BigInteger)
 _KINDS: Final[Mapping[Any, sa.types.TypeEngine[Any]]] = {
     bool: sa.Boolean(), int: sa.BigInteger(), float: sa.Double(),
 }  # fmt: skip
@@ -177,38 +177,26 @@ def record_codec(record: type[T], forms: Mapping[str, tuple[Write, Read]] = Mapp
     return Codec(columns=names, written=names, encode=encode, decode=decode)
 
 
-class Query(Generic[Q]):
-    """A prepared statement, each of whose rows is a record."""
-
-    def __init__(self, database: Database, statement: Statement, decode: Callable[[Row], Q]) -> None:
-        self._database: Final = database
-        self.statement: Final = database.prepare(statement)
-        self._decode: Final = decode
-
-    async def one(self, **values: object) -> Q | None:
-        """The only record, None if there is none. Raises StoreUnavailable."""
-        row = await self._database.row(self.statement, values)
-        return None if row is None else self._decode(row)
-
-    async def every(self, **values: object) -> list[Q]:
-        """All records, in the order of the statement. Raises StoreUnavailable."""
-        return list(map(self._decode, await self._database.rows(self.statement, values)))
-
-
-class ExpiringRows:
-    """Rows that end at a moment, and are swept later.
+def is_live(table: sa.Table) -> sa.ColumnElement[bool]:
+    """The condition that a row has not ended.
 
     Live while now < expires_at, in epoch seconds, by the engine's clock if any (D49).
     """
+    return table.c.expires_at > _SECONDS
 
-    def __init__(self, database: Database, table: sa.Table) -> None:
-        self._database: Final = database
-        now = database.now // sa.literal_column("1000", sa.BigInteger)
-        self.live: Final = table.c.expires_at > now
-        # PostgreSQL asks the clock once, not for every row, and so can use the index
-        once = sa.select(now).scalar_subquery()
-        expired = sa.select(table).where(table.c.expires_at <= once).limit(_SWEPT).with_for_update(skip_locked=True)
-        self._sweep: Final = database.prepare(lambda: sa.delete(table).where(database.is_among(table, expired)))
+
+@by_shape
+def _sweep(table: sa.Table) -> sa.Executable:
+    # PostgreSQL asks the clock once, not for every row, and so can use the index
+    once = sa.select(_SECONDS).scalar_subquery()
+    expired = sa.select(table).where(table.c.expires_at <= once).limit(_SWEPT).with_for_update(skip_locked=True)
+    return sa.delete(table).where(IsAmong(table, expired))
+
+
+class ExpiringRows(Part):
+    """Rows that end at a moment, and are swept later."""
+
+    table: ClassVar[sa.Table]
 
     async def sweep(self, *, now: float) -> int:
         """Remove some expired ones.
@@ -216,7 +204,7 @@ class ExpiringRows:
         The number removed. Calling it until that is 0 removes them all. Those that another process removes are left to
         it.
         """
-        return await self._database.write(self._sweep, {"now": milliseconds(now)})
+        return await self._database.write(_sweep(self.table), {"now": milliseconds(now)})
 
 
 class RecordTable(Codec[T], frozen=True, kw_only=True):
@@ -224,9 +212,9 @@ class RecordTable(Codec[T], frozen=True, kw_only=True):
 
     table: sa.Table
 
-    def query(self, database: Database, build: Callable[[sa.Select[Any]], sa.Select[Any]]) -> Query[T]:
-        """Prepare a query; `build` narrows and sorts the selection of all records."""
-        return Query(database, functools.partial(_select_records, self.table, self.columns, build), self.decode)
+    def query(self, build: Callable[[sa.Select[Any]], sa.Select[Any]]) -> Query[T]:
+        """A query; `build` narrows and sorts the selection of all records."""
+        return Query(lambda: build(select_columns(self.table, self.columns)), self.decode)
 
     def insert(self) -> Insert:
         """An insertion, with a parameter for every column."""
@@ -235,12 +223,6 @@ class RecordTable(Codec[T], frozen=True, kw_only=True):
     def upsert(self) -> sa.Executable:
         """An insertion, or an update of the row with the same key."""
         return upsert(self.table, self.written)
-
-
-def _select_records(
-    table: sa.Table, names: tuple[str, ...], build: Callable[[sa.Select[Any]], sa.Select[Any]]
-) -> sa.Select[Any]:
-    return build(select_columns(table, names))
 
 
 def select_columns(table: sa.Table, names: Sequence[str]) -> sa.Select[Any]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
+from corpid.stores.sql.statements import Statement
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -64,10 +66,10 @@ def explain_refusal(place: str, noted: str, found: str) -> str:
 
 async def find(database: Database) -> str:
     """The identity of the database of a connection. Raises StoreUnavailable."""
-    (with_system,) = await database.row(database.prepare(sa.text(MAY_READ_SYSTEM)), {}) or (False,)
-    (found,) = await database.row(
-        database.prepare(sa.text(f"SELECT {identity_expression(with_system=with_system)}")), {}
-    ) or ("",)
+    (with_system,) = await database.row(Statement(sa.text(MAY_READ_SYSTEM)), {}) or (False,)
+    (found,) = await database.row(Statement(sa.text(f"SELECT {identity_expression(with_system=with_system)}")), {}) or (
+        "",
+    )
     return str(found)
 
 

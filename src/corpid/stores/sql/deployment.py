@@ -12,13 +12,14 @@ import sqlalchemy as sa
 from corpid.rules.directory.members import Members
 from corpid.rules.jobs import Job
 from corpid.rules.server_processes import ServerProcess
+from corpid.stores.sql.audit import Audit, AuditedPart
 from corpid.stores.sql.columns import LIMIT, integer_parameter, record_table
-from corpid.stores.sql.statements import Database, insert, parameters, upsert
+from corpid.stores.sql.part import Part
+from corpid.stores.sql.statements import Database, Statement, insert, parameters, upsert
 from corpid.stores.sql.tables import deployment, jobs, server_processes
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
-    from corpid.stores.sql.audit import Audit
 
 STORE_IN_USE: Final = "store_in_use"
 """the store identity of the transient store that was used last (stores.data_loss.use_store)"""
@@ -41,56 +42,50 @@ _NOTED: Final = ("seen_at", "done", "total")
 _ENDED: Final = (*_NOTED, "event", "ended_at", "result")
 
 
-class NamedValues:
-    """The deployment table: text by name."""
+_GET: Final = Statement(lambda: sa.select(deployment.c.value).where(deployment.c.name == sa.bindparam("name")))
+_PUT: Final = Statement(lambda: upsert(deployment, ("name", "value")))
+_PUT_FIRST: Final = Statement(lambda: insert(deployment).values(parameters(("name", "value"))).on_conflict_do_nothing())
+_CHANGE: Final = Statement(
+    lambda: (
+        sa.update(deployment)
+        .where(deployment.c.name == sa.bindparam("name"), deployment.c.value == sa.bindparam("before"))
+        .values(value=sa.bindparam("value"))
+    )
+)
 
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        self._get: Final = database.prepare(
-            lambda: sa.select(deployment.c.value).where(deployment.c.name == sa.bindparam("name"))
-        )
-        self._put: Final = database.prepare(lambda: upsert(deployment, ("name", "value")))
-        self._put_first: Final = database.prepare(
-            lambda: insert(deployment).values(parameters(("name", "value"))).on_conflict_do_nothing()
-        )
-        self._change: Final = database.prepare(
-            lambda: (
-                sa.update(deployment)
-                .where(deployment.c.name == sa.bindparam("name"), deployment.c.value == sa.bindparam("before"))
-                .values(value=sa.bindparam("value"))
-            )
-        )
+
+class NamedValues(Part):
+    """The deployment table: text by name."""
 
     async def get(self, name: str) -> str | None:
         """The value, or None if it was never put."""
-        row = await self._database.row(self._get, {"name": name})
+        row = await self._database.row(_GET, {"name": name})
         return None if row is None else str(row[0])
 
     async def put(self, name: str, value: str) -> None:
         """Write a value; inside a transaction."""
-        await self._database.run(self._put, {"name": name, "value": value})
+        await self._database.run(_PUT, {"name": name, "value": value})
 
     async def put_first(self, name: str, value: str) -> None:
         """Write a value unless there is one.
 
         Of several processes one does. Inside a transaction.
         """
-        await self._database.run(self._put_first, {"name": name, "value": value})
+        await self._database.run(_PUT_FIRST, {"name": name, "value": value})
 
     async def change(self, name: str, before: str, value: str) -> bool:
         """Replace a value by another if it is still the expected one.
 
         Of several processes one does. Inside a transaction.
         """
-        return await self._database.run(self._change, {"name": name, "before": before, "value": value}) > 0
+        return await self._database.run(_CHANGE, {"name": name, "before": before, "value": value}) > 0
 
 
-class DeploymentSwitches:
+class DeploymentSwitches(AuditedPart):
     """Switches that all processes see."""
 
     def __init__(self, database: Database, audit: Audit) -> None:
-        self._database: Final = database
-        self._audit: Final = audit
+        super().__init__(database, audit)
         self._values: Final = NamedValues(database)
 
     async def ready(self) -> None:
@@ -142,61 +137,57 @@ class DeploymentSwitches:
         return changed
 
 
-class ServerProcesses:
-    """Rows in which processes say that they serve."""
-
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        self._note: Final = database.prepare(PROCESSES.upsert)
-        self._remove: Final = database.prepare(
-            lambda: sa.delete(server_processes).where(_PROCESS.process_id == sa.bindparam("process_id"))
-        )
-        self._remove_old: Final = database.prepare(
-            lambda: sa.delete(server_processes).where(_PROCESS.seen_at < integer_parameter("before"))
-        )
-        self._all: Final = PROCESSES.query(database, sort_processes)
-
-    async def note(self, process: ServerProcess) -> None:
-        """Add the row of a process, or replace it."""
-        await self._database.write(self._note, PROCESSES.encode(process))
-
-    async def remove(self, process_id: str) -> None:
-        """Remove the row of a process that stops, if it is there."""
-        await self._database.write(self._remove, {"process_id": process_id})
-
-    async def remove_old(self, *, before: int) -> int:
-        """Remove those last seen before this moment; how many that were."""
-        return await self._database.write(self._remove_old, {"before": before})
-
-    async def list_all(self) -> list[ServerProcess]:
-        """Every process, in the order of host, start and identifier."""
-        return await self._all.every()
-
-
 def sort_processes(found: sa.Select[Any]) -> sa.Select[Any]:
     """The processes in their order. Source: D49"""
     return found.order_by(_PROCESS.host, _PROCESS.started_at, _PROCESS.process_id)
 
 
-class Jobs:
-    """Jobs, of which one of a kind runs at a time (docs/decisions/0042)."""
+_NOTE_PROCESS: Final = Statement(PROCESSES.upsert)
+_REMOVE_PROCESS: Final = Statement(
+    lambda: sa.delete(server_processes).where(_PROCESS.process_id == sa.bindparam("process_id"))
+)
+_REMOVE_OLD_PROCESSES: Final = Statement(
+    lambda: sa.delete(server_processes).where(_PROCESS.seen_at < integer_parameter("before"))
+)
+_LIST_PROCESSES: Final = PROCESSES.query(sort_processes)
 
-    def __init__(self, database: Database, audit: Audit) -> None:
-        self._database: Final = database
-        self._audit: Final = audit
-        self._add: Final = database.prepare(lambda: JOBS.insert().on_conflict_do_nothing())
-        self._note: Final = database.prepare(lambda: _update_running(_NOTED))
-        self._end: Final = database.prepare(lambda: _update_running(_ENDED))
-        self._remove_old: Final = database.prepare(
-            lambda: sa.delete(jobs).where(_JOB.started_at < integer_parameter("before"), _JOB.event != "start")
-        )
-        self._one: Final = JOBS.query(database, lambda found: found.where(_JOB.job_id == sa.bindparam("job_id")))
-        self._running: Final = JOBS.query(database, lambda found: found.where(_JOB.event == "start"))
-        self._running_of_kind: Final = JOBS.query(
-            database, lambda found: found.where(_JOB.event == "start", _JOB.kind == sa.bindparam("kind"))
-        )
-        latest_first = _JOB.started_at.desc(), _JOB.job_id
-        self._latest: Final = JOBS.query(database, lambda found: found.order_by(*latest_first).limit(LIMIT))
+
+class ServerProcesses(Part):
+    """Rows in which processes say that they serve."""
+
+    async def note(self, process: ServerProcess) -> None:
+        """Add the row of a process, or replace it."""
+        await self._database.write(_NOTE_PROCESS, PROCESSES.encode(process))
+
+    async def remove(self, process_id: str) -> None:
+        """Remove the row of a process that stops, if it is there."""
+        await self._database.write(_REMOVE_PROCESS, {"process_id": process_id})
+
+    async def remove_old(self, *, before: int) -> int:
+        """Remove those last seen before this moment; how many that were."""
+        return await self._database.write(_REMOVE_OLD_PROCESSES, {"before": before})
+
+    async def list_all(self) -> list[ServerProcess]:
+        """Every process, in the order of host, start and identifier."""
+        return await _LIST_PROCESSES.every(self._database)
+
+
+_ADD_JOB: Final = Statement(lambda: JOBS.insert().on_conflict_do_nothing())
+_NOTE_JOB: Final = Statement(lambda: _update_running(_NOTED))
+_END_JOB: Final = Statement(lambda: _update_running(_ENDED))
+_REMOVE_OLD_JOBS: Final = Statement(
+    lambda: sa.delete(jobs).where(_JOB.started_at < integer_parameter("before"), _JOB.event != "start")
+)
+_ONE_JOB: Final = JOBS.query(lambda found: found.where(_JOB.job_id == sa.bindparam("job_id")))
+_RUNNING_JOBS: Final = JOBS.query(lambda found: found.where(_JOB.event == "start"))
+_RUNNING_JOB_OF_KIND: Final = JOBS.query(
+    lambda found: found.where(_JOB.event == "start", _JOB.kind == sa.bindparam("kind"))
+)
+_LATEST_JOBS: Final = JOBS.query(lambda found: found.order_by(_JOB.started_at.desc(), _JOB.job_id).limit(LIMIT))
+
+
+class Jobs(AuditedPart):
+    """Jobs, of which one of a kind runs at a time (docs/decisions/0042)."""
 
     async def add(self, job: Job, event: AuditEvent) -> bool:
         """Add a job that starts, with its event.
@@ -204,14 +195,14 @@ class Jobs:
         False if one of its kind is running.
         """
         async with self._database.transaction():
-            added = await self._database.run(self._add, JOBS.encode(job)) > 0
+            added = await self._database.run(_ADD_JOB, JOBS.encode(job)) > 0
             if added:
                 await self._audit.write(event, now=job.started_at)
         return added
 
     async def note(self, job: Job) -> bool:
         """Note heartbeat and progress; False if it has ended."""
-        return await self._database.write(self._note, _values(job)) > 0
+        return await self._database.write(_NOTE_JOB, _values(job)) > 0
 
     async def end(self, job: Job, event: AuditEvent, *, now: float) -> bool:
         """Note how a job ended, with its event.
@@ -219,31 +210,31 @@ class Jobs:
         False if it had ended before, or had a heartbeat after `seen_at`.
         """
         async with self._database.transaction():
-            ended = await self._database.run(self._end, _values(job)) > 0
+            ended = await self._database.run(_END_JOB, _values(job)) > 0
             if ended:
                 await self._audit.write(event, now=now)
         return ended
 
     async def get(self, job_id: str) -> Job | None:
-        return await self._one.one(job_id=job_id)
+        return await _ONE_JOB.one(self._database, job_id=job_id)
 
     async def find_running(self, kind: str) -> Job | None:
-        return await self._running_of_kind.one(kind=kind)
+        return await _RUNNING_JOB_OF_KIND.one(self._database, kind=kind)
 
     async def list_running(self) -> list[Job]:
         """Those that have not ended, one of a kind at most."""
-        return await self._running.every()
+        return await _RUNNING_JOBS.every(self._database)
 
     async def list_latest(self, *, limit: int) -> list[Job]:
         """The jobs that started last, the latest first."""
-        return await self._latest.every(limit=limit)
+        return await _LATEST_JOBS.every(self._database, limit=limit)
 
     async def remove_old(self, *, before: int) -> int:
         """Remove those that have ended, and started before this moment.
 
         Returns how many that were.
         """
-        return await self._database.write(self._remove_old, {"before": before})
+        return await self._database.write(_REMOVE_OLD_JOBS, {"before": before})
 
 
 def _update_running(written: tuple[str, ...]) -> sa.Executable:

@@ -6,7 +6,7 @@ A question or a page is one statement. Changes are written by `changes.ChangeWri
 from __future__ import annotations
 
 import asyncio
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial, wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -36,7 +36,6 @@ from corpid.rules.fields import KeyedRecord
 from corpid.stores.sql.changes import ChangeWriter
 from corpid.stores.sql.columns import (
     LIMIT,
-    Query,
     columns,
     decode_joined,
     number_texts,
@@ -45,7 +44,9 @@ from corpid.stores.sql.columns import (
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, Kinds, RecordType, fold_user_name
+from corpid.stores.sql.mappers import ENTITIES, KINDS, MEMBERSHIPS, PAGE, USERS, RecordType, fold_user_name
+from corpid.stores.sql.sessions import PeoplePart
+from corpid.stores.sql.statements import Statement, by_shape, query
 from corpid.stores.sql.tables import (
     HAS_END,
     administrators,
@@ -67,8 +68,9 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.lists import RecordLists
+    from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import CompiledStatement, Database, Row
+    from corpid.stores.sql.statements import Database, Row
 
 R = TypeVar("R", bound=KeyedRecord)
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"
@@ -99,40 +101,26 @@ _PEOPLE_AT_ONCE: Final = 100
 _FIRST: Final = text_parameter("first")
 
 
-class Directory:
+_ONE_USER: Final = KINDS[User].one
+_SET_LANGUAGE: Final = Statement(
+    lambda: (
+        sa.update(users)
+        .where(users.c.user_id == sa.bindparam("user"))
+        .values(language=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
+    )
+)
+
+
+class Directory(PeoplePart):
     """Entities, users and their relations.
 
     Reads of the request path are single statements on an index.
     """
 
     def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts, lists: RecordLists) -> None:
-        self._database: Final = database
+        super().__init__(database, audit, kinds, sign_outs)
         self._lists: Final = lists
-        self._audit: Final = audit
-        self._kinds: Final = kinds
         self._changes: Final = ChangeWriter(database, audit, kinds, sign_outs)
-        self._one_user: Final = kinds[User].one
-        self._user_by_name: Final = Query(database, select_user_by_name, USERS.decode)
-        self._acting: Final = Query(database, select_acting, _decode_acting)
-        self._usable: Final = Query(database, select_usable, _decode_acting)
-        self._choices: Final = prepare_by_count(database, select_choices)
-        self._count: Final = prepare_by_count(database, count_choices)
-        self._administered: Final = Query(database, select_administered, ADMINISTRATORS.decode)
-        self._administrators: Final = Query(database, select_administrators, partial(_decode_status, ADMINISTRATORS))
-        self._operators: Final = Query(database, select_operators, partial(_decode_status, OPERATORS))
-        self._services: Final = prepare_by_count(database, select_services)
-        self._assignments: Final = prepare_by_count(database, select_assignments)
-        self._third_party_rows: Final = prepare_by_count(database, select_third_party_rows)
-        self._third_party_roles: Final = prepare_by_count(database, select_third_party_roles)
-        self._invitations: Final = prepare_by_count(database, select_invitations)
-        self._set_language: Final = database.prepare(
-            lambda: (
-                sa.update(users)
-                .where(users.c.user_id == sa.bindparam("user"))
-                .values(language=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
-            )
-        )
-        self._totals: Final = database.prepare(count_totals)
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """The records with these keys.
@@ -155,7 +143,7 @@ class Directory:
         }
 
     async def _find_rows(
-        self, known: RecordType, statement: CompiledStatement, keys: Iterable[tuple[str, ...]]
+        self, known: RecordType, statement: Statement, keys: Iterable[tuple[str, ...]]
     ) -> AsyncIterator[tuple[tuple[str, ...], Row]]:
         for number, key in enumerate(keys, start=1):
             row = await self._database.row(statement, dict(zip(known.keys, key, strict=True)))
@@ -183,10 +171,10 @@ class Directory:
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
     async def acting(self, user_id: str, entity_id: str) -> ActingPerson | None:
-        return await self._acting.one(user_id=user_id, entity_id=entity_id)
+        return await select_acting.one(self._database, user_id=user_id, entity_id=entity_id)
 
     async def user(self, user_id: str) -> User | None:
-        row = await self._database.row(self._one_user, {"user_id": user_id})
+        row = await self._database.row(_ONE_USER, {"user_id": user_id})
         return None if row is None else USERS.decode(row)
 
     async def user_by_name(self, user_name: str) -> User | None:
@@ -198,7 +186,7 @@ class Directory:
             name = fold_user_name(user_name)
         except NameRefused:
             return None
-        return await self._user_by_name.one(name=name)
+        return await select_user_by_name.one(self._database, name=name)
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
         """Store the language (a tag) of e-mails to a person.
@@ -214,7 +202,7 @@ class Directory:
             becomes = msgspec.structs.replace(was, language=language)
             sources = known.encode_sources(sources_after(event.actor, was, becomes, known.decode_sources(row)))
             values = {"user": user_id, "new": language, "by": sources["source"], "since": sources["member_sources"]}
-            await self._database.run(self._set_language, values)
+            await self._database.run(_SET_LANGUAGE, values)
             await self._audit.record_change(event, was, becomes)
 
     async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[ActingPerson]:
@@ -222,7 +210,7 @@ class Directory:
 
         Person, entity and membership are enabled, and the entity is of these types and statuses.
         """
-        return await self._usable.every(user_id=user_id, **bind_forms(accepted))
+        return await select_usable.every(self._database, user_id=user_id, **bind_forms(accepted))
 
     async def choices(
         self, user_id: str, accepted: frozenset[Form], *, words: Sequence[str], first: str, limit: int
@@ -236,44 +224,44 @@ class Directory:
         patterns = [make_pattern(word) for word in sorted(set(words))]
         values = {"user_id": user_id, **number_texts("listed", patterns)}
         page = {**values, **bind_forms(accepted), "first": first, "limit": limit}
-        rows = await self._database.rows(self._choices(len(patterns)), page)
+        rows = await self._database.rows(select_choices(len(patterns)), page)
         found = [_decode_choice(user_id, row) for row in rows]
         if len(found) < limit:
             return found, len(found)
-        count = await self._database.row(self._count(len(patterns)), values)
+        count = await self._database.row(count_choices(len(patterns)), values)
         return found, count[0] if count else 0
 
     async def administered(self, user_id: str) -> list[Administrator]:
         """A person's levels, by entity (D53)."""
-        return await self._administered.every(user_id=user_id)
+        return await select_administered.every(self._database, user_id=user_id)
 
     async def administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
         """An entity's administrators, by person (D53)."""
-        return await self._administrators.every(entity_id=entity_id)
+        return await select_administrators.every(self._database, entity_id=entity_id)
 
     async def operators(self, level: OperatorLevel) -> list[AppointmentStatus[Operator]]:
         """The deployment's operators of a level, by person (D53)."""
-        return await self._operators.every(level=level)
+        return await select_operators.every(self._database, level=level)
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]:
         """In the order of identifiers."""
-        return [SERVICES.decode(row) for row in await self._of_services(self._services, service_ids)]
+        return [SERVICES.decode(row) for row in await self._of_services(select_services, service_ids)]
 
     async def assignments(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[Assignment]:
         """In the order of keys."""
-        rows = await self._of_services(self._assignments, service_ids, user_id=user_id, entity_id=entity_id)
+        rows = await self._of_services(select_assignments, service_ids, user_id=user_id, entity_id=entity_id)
         return [ASSIGNMENTS.decode(row) for row in rows]
 
     async def third_party_rows(self, user_id: str, entity_id: str, service_ids: Sequence[str]) -> list[ThirdPartyRow]:
         """In the order of the assignments' keys."""
-        rows = await self._of_services(self._third_party_rows, service_ids, user_id=user_id, entity_id=entity_id)
+        rows = await self._of_services(select_third_party_rows, service_ids, user_id=user_id, entity_id=entity_id)
         grants: dict[Row, list[Row]] = {}
         for row in rows:
             grants.setdefault(row[:_CLIENT_ENTITY_END], []).append(row[_CLIENT_ENTITY_END:])
         return [_decode_third_party_row(row, granted) for row, granted in grants.items()]
 
     async def _of_services(
-        self, statement: Callable[[int], CompiledStatement], service_ids: Sequence[str], **values: str
+        self, statement: Callable[[int], Statement], service_ids: Sequence[str], **values: str
     ) -> list[Row]:
         wanted = sorted(set(service_ids))
         if not wanted:
@@ -287,15 +275,15 @@ class Directory:
         parties = {"entity_id": entity_id, "client_entity_id": client_entity_id}
         return [
             THIRD_PARTY_ASSIGNMENTS.decode(row)
-            for row in await self._of_people(self._third_party_roles, people, **parties)
+            for row in await self._of_people(select_third_party_roles, people, **parties)
         ]
 
     async def invitations(self, placeholders: Collection[str]) -> list[Membership]:
         """The invitations of placeholders."""
-        return [MEMBERSHIPS.decode(row) for row in await self._of_people(self._invitations, placeholders)]
+        return [MEMBERSHIPS.decode(row) for row in await self._of_people(select_invitations, placeholders)]
 
     async def _of_people(
-        self, statement: Callable[[int], CompiledStatement], people: Collection[str], **values: str
+        self, statement: Callable[[int], Statement], people: Collection[str], **values: str
     ) -> list[Row]:
         """Rows of people, of a hundred with each statement."""
         wanted, rows = sorted(set(people)), list["Row"]()
@@ -311,7 +299,7 @@ class Directory:
         Of its own roles those that end from day `first` to day `last`.
         """
         values = {"entity_id": entity_id, "first": first, "last": last, "limit": most}
-        people, roles, offers = await self._database.row(self._totals, values) or (0, 0, 0)
+        people, roles, offers = await self._database.row(count_totals, values) or (0, 0, 0)
         return EntityTotals(people=people, ending=roles, offers=offers)
 
     async def page(
@@ -336,11 +324,27 @@ class Directory:
         await self._changes.write(changes, event, within)
 
 
+def _decode_acting(row: Row) -> ActingPerson:
+    user, entity, membership, held = decode_joined(row, USERS, ENTITIES, MEMBERSHIPS, ADMINISTRATORS)
+    return ActingPerson(user=user, entity=entity, membership=membership, administrator=held)
+
+
+def _decode_status(codec: Codec[A], row: Row) -> AppointmentStatus[A]:
+    return AppointmentStatus(record=codec.decode(row[:-1]), enabled=bool(row[-1]))
+
+
+def by_count(build: Callable[[Parameters], sa.Select[Any]]) -> Callable[[int], Statement]:
+    """Decorate what builds a statement for each number of its values `listed`."""
+    return by_shape(wraps(build)(lambda count: build(text_parameters("listed", count))))
+
+
+@query(USERS.decode)
 def select_user_by_name() -> sa.Select[Any]:
     """`name` → user. D51."""
     return sa.select(*columns(users, USERS)).where(users.c.user_name_key == sa.bindparam("name"))
 
 
+@query(_decode_acting)
 def select_acting() -> sa.Select[Any]:
     """`user_id`, `entity_id` → user, entity, membership, administrator.
 
@@ -356,6 +360,7 @@ def _select_acting() -> sa.Select[Any]:
     return sa.select(*selected, *level).select_from(chain.outerjoin(administrators))
 
 
+@query(_decode_acting)
 def select_usable() -> sa.Select[Any]:
     """Select at most two entities that a person can use.
 
@@ -364,6 +369,7 @@ def select_usable() -> sa.Select[Any]:
     return _select_acting().where(_MINE, _USABLE).limit(2)
 
 
+@by_count
 def select_choices(words: Parameters) -> sa.Select[Any]:
     """`user_id`, `first`, `limit`, forms, words → rows of `_decode_choice`.
 
@@ -382,6 +388,7 @@ def select_choices(words: Parameters) -> sa.Select[Any]:
     )
 
 
+@by_count
 def count_choices(words: Parameters) -> sa.Select[Any]:
     """`user_id`, words → the number of matching entities.
 
@@ -434,12 +441,14 @@ def _decode_choice(user_id: str, row: Row) -> tuple[Entity, Membership]:
     return entity, Membership(user_id=user_id, entity_id=entity_id, enabled=member != 0)
 
 
+@query(ADMINISTRATORS.decode)
 def select_administered() -> sa.Select[Any]:
     """`user_id` → administrator. D53."""
     held = sa.select(*columns(administrators, ADMINISTRATORS)).where(administrators.c.user_id == _USER_ID)
     return held.order_by(administrators.c.entity_id)
 
 
+@query(partial(_decode_status, ADMINISTRATORS))
 def select_administrators() -> sa.Select[Any]:
     """`entity_id` → administrator, and whether person and membership are enabled."""
     able = sa.and_(users.c.enabled, memberships.c.enabled)
@@ -452,6 +461,7 @@ def select_administrators() -> sa.Select[Any]:
     )
 
 
+@query(partial(_decode_status, OPERATORS))
 def select_operators() -> sa.Select[Any]:
     """`level` → operator, and whether the person is enabled."""
     return (
@@ -462,11 +472,13 @@ def select_operators() -> sa.Select[Any]:
     )
 
 
+@by_count
 def select_services(wanted: Parameters) -> sa.Select[Any]:
     found = services.c.service_id.in_(wanted)
     return sa.select(*columns(services, SERVICES)).where(found).order_by(services.c.service_id)
 
 
+@by_count
 def select_assignments(wanted: Parameters) -> sa.Select[Any]:
     """`user_id`, `entity_id`, services → assignment."""
     mine = assignments.c.user_id == _USER_ID, assignments.c.entity_id == _ENTITY_ID
@@ -474,6 +486,7 @@ def select_assignments(wanted: Parameters) -> sa.Select[Any]:
     return sa.select(*columns(assignments, ASSIGNMENTS)).where(*mine, found).order_by(*assignments.primary_key)
 
 
+@by_count
 def select_third_party_roles(wanted: Parameters) -> sa.Select[Any]:
     """`entity_id`, `client_entity_id`, people → assignment."""
     of = third_party_assignments.c
@@ -484,12 +497,14 @@ def select_third_party_roles(wanted: Parameters) -> sa.Select[Any]:
     return found.order_by(*third_party_assignments.primary_key)
 
 
+@by_count
 def select_invitations(wanted: Parameters) -> sa.Select[Any]:
     """Placeholders → membership."""
     of = memberships.c
     return sa.select(*columns(memberships, MEMBERSHIPS)).where(of.user_id.in_(wanted), of.invited)
 
 
+@by_count
 def select_third_party_rows(wanted: Parameters) -> sa.Select[Any]:
     """`user_id`, `entity_id`, services → assignment, client entity, grant.
 
@@ -510,31 +525,6 @@ def select_third_party_rows(wanted: Parameters) -> sa.Select[Any]:
         .where(mine.c.user_id == _USER_ID, mine.c.entity_id == _ENTITY_ID, mine.c.service_id.in_(wanted))
         .order_by(*mine.primary_key, *grants.primary_key)
     )
-
-
-def prepare_by_count(
-    database: Database, statement: Callable[[Parameters], sa.Select[Any]]
-) -> Callable[[int], CompiledStatement]:
-    """Statements by number of their values `listed`, prepared at first need."""
-
-    @cache
-    def prepared(count: int) -> CompiledStatement:
-        return database.prepare(partial(_build_listed, statement, count))
-
-    return prepared
-
-
-def _build_listed(statement: Callable[[Parameters], sa.Select[Any]], count: int) -> sa.Select[Any]:
-    return statement(text_parameters("listed", count))
-
-
-def _decode_acting(row: Row) -> ActingPerson:
-    user, entity, membership, held = decode_joined(row, USERS, ENTITIES, MEMBERSHIPS, ADMINISTRATORS)
-    return ActingPerson(user=user, entity=entity, membership=membership, administrator=held)
-
-
-def _decode_status(codec: Codec[A], row: Row) -> AppointmentStatus[A]:
-    return AppointmentStatus(record=codec.decode(row[:-1]), enabled=bool(row[-1]))
 
 
 def _decode_third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
@@ -560,6 +550,7 @@ def _match_days() -> tuple[sa.ColumnElement[bool] | sa.TextClause, ...]:
     )
 
 
+@Statement
 def count_totals() -> sa.Select[Any]:
     """`entity_id`, `first`, `last`, `limit` → numbers up to the limit."""
     one: sa.ColumnElement[int] = sa.literal_column("1", sa.Integer)

@@ -17,18 +17,18 @@ from corpid.rules.directory.members import Members, compare_members, merge_membe
 from corpid.rules.directory.records import Account, User
 from corpid.rules.directory.sources import sources_after
 from corpid.rules.directory.words import words_of
+from corpid.stores.sql.audit import AuditedPart, RecordedChange
 from corpid.stores.sql.columns import (
     LIMIT,
-    Query,
     belongs_to_person,
     columns,
     integer_parameter,
     record_codec,
     record_table,
 )
-from corpid.stores.sql.mappers import USERS, Kinds, RecordType, fold_user_name
-from corpid.stores.sql.sessions import SignOuts, unless_there
-from corpid.stores.sql.statements import CompiledStatement, Database, Row, insert, parameters, upsert
+from corpid.stores.sql.mappers import KINDS, USERS, fold_user_name
+from corpid.stores.sql.sessions import PeoplePart, insert_unless_there
+from corpid.stores.sql.statements import Query, Row, Statement, insert, parameters, upsert
 from corpid.stores.sql.tables import (
     audit,
     code_guesses,
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import FactorChange
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.columns import Codec
+    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.sessions import SignOuts
+    from corpid.stores.sql.statements import Database
 
 EmailChangeEnd: TypeAlias = Literal["changed", "dropped", "gone"]
 """the new address is in effect; it is not, since person or address are no longer as they were; somebody else finished
@@ -56,10 +58,12 @@ _EMAIL_CHANGES: Final = record_table(email_changes, EmailChange)
 _PASSKEYS: Final = record_table(passkeys, Passkey)
 _LINKS: Final = record_table(links, FactorLink)
 _GUESSES: Final = record_table(code_guesses, CodeGuesses)
+_CREDENTIALS: Final = record_codec(Credentials)
 _USER_END: Final = len(USERS.columns)
-_CREDENTIALS_END: Final = _USER_END + len(record_codec(Credentials).columns)
+_CREDENTIALS_END: Final = _USER_END + len(_CREDENTIALS.columns)
 _GUESSES_END: Final = _CREDENTIALS_END + len(_GUESSES.columns)
 _PASSKEYS_START: Final = _GUESSES_END + 3
+_SECRET_PLACE: Final = _CREDENTIALS.columns.index(credentials.c.totp_secret.name)
 _GUESSES_COMPARED: Final = ("factors", "guesses", "paused_until")
 
 
@@ -73,63 +77,53 @@ class _FactorsChanged(Exception):
     """Something changed since it was read: undo the whole change."""
 
 
-class Factors:
+_ACCOUNT: Final = Statement(lambda: _select_account().where(belongs_to_person(users)))
+_ACCOUNT_BY_NAME: Final = Statement(lambda: _select_account().where(users.c.user_name_key == sa.bindparam("name")))
+_ACCOUNT_BY_PASSKEY: Final = Statement(
+    lambda: _select_account().where(
+        users.c.user_id == sa.select(passkeys.c.user_id).where(_THIS_PASSKEY).correlate(None).scalar_subquery()
+    )
+)
+_PASSKEY: Final = _PASSKEYS.query(lambda found: found.where(_THIS_PASSKEY))
+_PASSKEYS_OF_PERSON: Final = _PASSKEYS.query(
+    lambda found: found.where(belongs_to_person(passkeys)).order_by(passkeys.c.created_at, passkeys.c.credential_id)
+)
+_ADD_PASSKEY: Final = Statement(_PASSKEYS.insert)
+_REMOVE_PASSKEY: Final = Statement(lambda: sa.delete(passkeys).where(_OWN_PASSKEY))
+_REMOVE_PASSKEYS: Final = Statement(lambda: sa.delete(passkeys).where(belongs_to_person(passkeys)))
+_RENAME_PASSKEY: Final = Statement(
+    lambda: sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
+)
+_DECLINE_PASSKEY: Final = Statement(lambda: upsert(passkey_offers, ("user_id", "declined_at")))
+_CODES_LEFT: Final = Statement(
+    lambda: sa.select(sa.func.count()).select_from(recovery_codes).where(belongs_to_person(recovery_codes))
+)
+_TAKE_CODE: Final = RecordedChange(
+    lambda: sa.delete(recovery_codes).where(
+        belongs_to_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
+    )
+)
+_DROP_CODES: Final = Statement(lambda: sa.delete(recovery_codes).where(belongs_to_person(recovery_codes)))
+_ADD_CODE: Final = Statement(lambda: insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
+_LINKS_OF_PERSON: Final = _LINKS.query(lambda found: found.where(belongs_to_person(links)).order_by(links.c.purpose))
+_LINK: Final = _LINKS.query(lambda found: found.where(_THIS_LINK))
+_KEEP_LINK: Final = Statement(_LINKS.upsert)
+_DROP_LINK: Final = Statement(lambda: sa.delete(links).where(_THIS_LINK))
+_DROP_LINKS: Final = Statement(
+    lambda: sa.delete(links).where(
+        belongs_to_person(links),
+        links.c.purpose == sa.bindparam("purpose"),
+        links.c.link_hash != sa.bindparam("spared"),
+    )
+)
+
+
+class Factors(PeoplePart):
     """People's factors, and the links for setting them."""
 
     def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
-        prepare = database.prepare
-        self._database: Final = database
-        self._audit: Final = audit
-        self._sign_outs: Final = sign_outs
+        super().__init__(database, audit, kinds, sign_outs)
         self._credentials: Final = kinds[Credentials]
-        self._unless_there: Final = prepare(lambda: unless_there(self._credentials))
-        self._locked: Final = prepare(lambda: _locked(self._credentials))
-        self._secret_place: Final = self._credentials.codec.columns.index(credentials.c.totp_secret.name)
-        account = _account(self._credentials.codec)
-        self._account: Final = prepare(lambda: account.where(belongs_to_person(users)))
-        self._account_by_name: Final = prepare(lambda: account.where(users.c.user_name_key == sa.bindparam("name")))
-        owner = sa.select(passkeys.c.user_id).where(_THIS_PASSKEY).correlate(None).scalar_subquery()
-        self._account_by_passkey: Final = prepare(lambda: account.where(users.c.user_id == owner))
-        self._raise_step: Final = audit.prepare_change(_raise_step())
-        self._rehash: Final = prepare(_rehash)
-        self._passkey: Final = _PASSKEYS.query(database, lambda found: found.where(_THIS_PASSKEY))
-        self._passkeys: Final = _PASSKEYS.query(
-            database,
-            lambda found: found.where(belongs_to_person(passkeys)).order_by(
-                passkeys.c.created_at, passkeys.c.credential_id
-            ),
-        )
-        self._add_passkey: Final = prepare(_PASSKEYS.insert)
-        self._remove_passkey: Final = prepare(lambda: sa.delete(passkeys).where(_OWN_PASSKEY))
-        self._remove_passkeys: Final = prepare(lambda: sa.delete(passkeys).where(belongs_to_person(passkeys)))
-        self._rename_passkey: Final = prepare(
-            lambda: sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
-        )
-        self._use_passkey: Final = audit.prepare_change(_use_passkey())
-        self._decline_passkey: Final = prepare(lambda: upsert(passkey_offers, ("user_id", "declined_at")))
-        self._codes_left: Final = prepare(
-            lambda: sa.select(sa.func.count()).select_from(recovery_codes).where(belongs_to_person(recovery_codes))
-        )
-        self._take_code: Final = audit.prepare_change(
-            sa.delete(recovery_codes).where(
-                belongs_to_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
-            )
-        )
-        self._drop_codes: Final = prepare(lambda: sa.delete(recovery_codes).where(belongs_to_person(recovery_codes)))
-        self._add_code: Final = prepare(lambda: insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
-        self._links: Final = _LINKS.query(
-            database, lambda found: found.where(belongs_to_person(links)).order_by(links.c.purpose)
-        )
-        self._link: Final = _LINKS.query(database, lambda found: found.where(_THIS_LINK))
-        self._keep_link: Final = prepare(_LINKS.upsert)
-        self._drop_link: Final = prepare(lambda: sa.delete(links).where(_THIS_LINK))
-        self._drop_links: Final = prepare(
-            lambda: sa.delete(links).where(
-                belongs_to_person(links),
-                links.c.purpose == sa.bindparam("purpose"),
-                links.c.link_hash != sa.bindparam("spared"),
-            )
-        )
 
     async def account(self, user_id: str, *, browser: str = "") -> Account | None:
         """Load a person with all data for signing in, in one statement.
@@ -137,7 +131,7 @@ class Factors:
         The result is None for unknown people. `browser` is the key that guesses at codes are counted by
         (`CodeGuesses.browser`). Raises EncryptionError when the key-encryption key is another one.
         """
-        rows = await self._database.rows(self._account, {"user_id": user_id, "browser": browser})
+        rows = await self._database.rows(_ACCOUNT, {"user_id": user_id, "browser": browser})
         return self._found(rows, browser) if rows else None
 
     async def account_by_name(self, user_name: str) -> Account | None:
@@ -150,12 +144,12 @@ class Factors:
             name = fold_user_name(user_name)
         except NameRefused:
             name = ""
-        rows = await self._database.rows(self._account_by_name, {"name": name, "browser": ""})
+        rows = await self._database.rows(_ACCOUNT_BY_NAME, {"name": name, "browser": ""})
         return self._found(rows, "") if rows else None
 
     async def account_by_passkey(self, credential_id: str) -> Account | None:
         """The same by a passkey that is theirs."""
-        rows = await self._database.rows(self._account_by_passkey, {"credential_id": credential_id, "browser": ""})
+        rows = await self._database.rows(_ACCOUNT_BY_PASSKEY, {"credential_id": credential_id, "browser": ""})
         return self._found(rows, "") if rows else None
 
     def _found(self, rows: list[Row], browser: str) -> Account:
@@ -177,7 +171,7 @@ class Factors:
             if counted[0] is None
             else _GUESSES.decode(counted),
             signed_in_before=bool(signed_in),
-            stored_secret=stored[self._secret_place],
+            stored_secret=stored[_SECRET_PLACE],
             passkey_declined_at=declined_at or 0,
         )
 
@@ -198,21 +192,21 @@ class Factors:
 
         False if it was not lower (D45). The event is written for a step that was accepted.
         """
-        return await self._raise_step.run({"user_id": user_id, "step": step}, event)
+        return await _raise_step.run(self._database, self._audit, {"user_id": user_id, "step": step}, event)
 
     async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
         """Replace a password hash by a stronger one of the same password.
 
         False if it is no longer the old one.
         """
-        return await self._database.write(self._rehash, {"user_id": user_id, "old": old_hash, "new": new_hash}) == 1
+        return await self._database.write(_rehash, {"user_id": user_id, "old": old_hash, "new": new_hash}) == 1
 
     async def passkey(self, credential_id: str) -> Passkey | None:
-        return await self._passkey.one(credential_id=credential_id)
+        return await _PASSKEY.one(self._database, credential_id=credential_id)
 
     async def passkeys(self, user_id: str) -> list[Passkey]:
         """The oldest first."""
-        return await self._passkeys.every(user_id=user_id)
+        return await _PASSKEYS_OF_PERSON.every(self._database, user_id=user_id)
 
     async def use_passkey(self, used: Passkey, before: Passkey, event: AuditEvent) -> bool:
         """Write the counter and moment of a use, in one statement.
@@ -223,7 +217,7 @@ class Factors:
             "credential_id": used.credential_id, "before": before.sign_count,
             "after": used.sign_count, "shown_at": used.used_at, "in_sync": used.synced,
         }  # fmt: skip
-        return await self._use_passkey.run(values, event)
+        return await _use_passkey.run(self._database, self._audit, values, event)
 
     async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
         """Rename a passkey, found by its id and owner.
@@ -233,7 +227,7 @@ class Factors:
         values = {"user_id": passkey.user_id, "credential_id": passkey.credential_id, "new_name": passkey.name}
         async with self._database.transaction():
             was = await self.passkey(passkey.credential_id)
-            written = await self._database.run(self._rename_passkey, values) == 1
+            written = await self._database.run(_RENAME_PASSKEY, values) == 1
             if written and was is not None:
                 await self._audit.record_change(event, was, msgspec.structs.replace(was, name=passkey.name))
         return written
@@ -243,15 +237,15 @@ class Factors:
 
         Raises MissingReference for a removed person. Source: D46
         """
-        await self._database.write(self._decline_passkey, {"user_id": user_id, "declined_at": at})
+        await self._database.write(_DECLINE_PASSKEY, {"user_id": user_id, "declined_at": at})
 
     async def recovery_codes_left(self, user_id: str) -> int:
-        row = await self._database.row(self._codes_left, {"user_id": user_id})
+        row = await self._database.row(_CODES_LEFT, {"user_id": user_id})
         return int(row[0]) if row else 0
 
     async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
         """Spend a code; True for the first only (D45)."""
-        return await self._take_code.run({"user_id": user_id, "code_hash": code_hash}, event)
+        return await _TAKE_CODE.run(self._database, self._audit, {"user_id": user_id, "code_hash": code_hash}, event)
 
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
         """Write a person's change of factors, atomically.
@@ -279,12 +273,12 @@ class Factors:
             # By a link, or from an operator: perhaps an answer to a theft, and then the new address is the thief's.
             await self._sign_outs.end_email_change(user_id)
         if change.add_passkey is not None:
-            await self._database.run(self._add_passkey, _PASSKEYS.encode(change.add_passkey))
+            await self._database.run(_ADD_PASSKEY, _PASSKEYS.encode(change.add_passkey))
         if change.remove_passkey:
             owned = {"user_id": user_id, "credential_id": change.remove_passkey}
-            await self._exactly_one(self._remove_passkey, owned)
+            await self._exactly_one(_REMOVE_PASSKEY, owned)
         if change.remove_passkeys:
-            await self._database.run(self._remove_passkeys, {"user_id": user_id})
+            await self._database.run(_REMOVE_PASSKEYS, {"user_id": user_id})
         if change.passkey_remains or change.passkeys_at_most:
             # Check the remaining passkeys. Of two concurrent changes the second sees the first, since both write the
             # credentials.
@@ -292,10 +286,10 @@ class Factors:
             if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
                 raise _FactorsChanged
         if change.recovery_codes is not None:
-            codes["before"] = await self._database.run(self._drop_codes, {"user_id": user_id})
+            codes["before"] = await self._database.run(_DROP_CODES, {"user_id": user_id})
             codes["after"] = len(change.recovery_codes)
             for code_hash in change.recovery_codes:
-                await self._database.run(self._add_code, {"user_id": user_id, "code_hash": code_hash})
+                await self._database.run(_ADD_CODE, {"user_id": user_id, "code_hash": code_hash})
         gone = [each for each in held if change.remove_passkeys or each.credential_id == change.remove_passkey]
         return merge_members(
             compare_members(was, change.after),
@@ -306,8 +300,8 @@ class Factors:
     async def _lock(self, change: FactorChange) -> Credentials:
         """Lock the rows a change starts from, in the order of `sign_outs`."""
         user_id, codec = change.after.user_id, self._credentials.codec
-        await self._database.run(self._unless_there, codec.encode(Credentials(user_id=user_id)))
-        row = await self._database.row(self._locked, {"user_id": user_id})
+        await self._database.run(insert_unless_there, codec.encode(Credentials(user_id=user_id)))
+        row = await self._database.row(_lock_credentials, {"user_id": user_id})
         stored: Credentials | None = None if row is None else codec.decode(row)
         if stored is None or stored.factors != change.before.factors:
             raise _FactorsChanged
@@ -318,7 +312,7 @@ class Factors:
             raise _FactorsChanged
         return stored
 
-    async def _exactly_one(self, statement: CompiledStatement, values: dict[str, str]) -> None:
+    async def _exactly_one(self, statement: Statement, values: dict[str, str]) -> None:
         if await self._database.run(statement, values) != 1:
             raise _FactorsChanged
 
@@ -330,51 +324,47 @@ class Factors:
         """
         async with self._database.transaction():
             earlier = {"user_id": link.user_id, "purpose": link.purpose, "spared": spared}
-            await self._database.run(self._drop_links, earlier)
-            await self._database.run(self._keep_link, _LINKS.encode(link))
+            await self._database.run(_DROP_LINKS, earlier)
+            await self._database.run(_KEEP_LINK, _LINKS.encode(link))
             await self._audit.record_change(event, None, link)
 
     async def drop_link(self, link: FactorLink, event: AuditEvent) -> None:
         """Remove a link, if it is still there."""
         async with self._database.transaction():
-            if await self._database.run(self._drop_link, {"link_hash": link.link_hash}):
+            if await self._database.run(_DROP_LINK, {"link_hash": link.link_hash}):
                 await self._audit.write(event)
 
     async def link(self, link_hash: str) -> FactorLink | None:
         """An unspent link; it may have expired."""
-        return await self._link.one(link_hash=link_hash)
+        return await _LINK.one(self._database, link_hash=link_hash)
 
     async def links_of(self, user_id: str) -> list[FactorLink]:
         """Return a person's unspent links, by purpose; some may have expired."""
-        return await self._links.every(user_id=user_id)
+        return await _LINKS_OF_PERSON.every(self._database, user_id=user_id)
 
 
-class CodeGuessCounts:
+_GUESSES_OF_BROWSER: Final = _GUESSES.query(lambda found: found.where(_OF_BROWSER))
+_GUESSES_OF_PERSON: Final = _GUESSES.query(
+    lambda found: found.where(belongs_to_person(code_guesses)).order_by(code_guesses.c.browser)
+)
+_FORGET: Final = Statement(lambda: sa.delete(code_guesses).where(_OF_BROWSER))
+_FORGET_ALL: Final = Statement(lambda: sa.delete(code_guesses).where(belongs_to_person(code_guesses)))
+
+
+class CodeGuessCounts(AuditedPart):
     """Code guesses of a person, by browser or group of browsers.
 
     Source: D45
     """
 
-    def __init__(self, database: Database, audit: Audit) -> None:
-        self._database: Final = database
-        self._audit: Final = audit
-        of_person = belongs_to_person(code_guesses)
-        self._one: Final = _GUESSES.query(database, lambda found: found.where(_OF_BROWSER))
-        self._every: Final = _GUESSES.query(
-            database, lambda found: found.where(of_person).order_by(code_guesses.c.browser)
-        )
-        self._replace: Final = database.prepare(_replacement)
-        self._forget: Final = database.prepare(lambda: sa.delete(code_guesses).where(_OF_BROWSER))
-        self._forget_all: Final = database.prepare(lambda: sa.delete(code_guesses).where(of_person))
-
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
         """The count; zero guesses if none is stored."""
-        found = await self._one.one(user_id=user_id, browser=browser)
+        found = await _GUESSES_OF_BROWSER.one(self._database, user_id=user_id, browser=browser)
         return found or CodeGuesses(user_id=user_id, browser=browser)
 
     async def list_for_user(self, user_id: str) -> list[CodeGuesses]:
         """Every count of a person."""
-        return await self._every.every(user_id=user_id)
+        return await _GUESSES_OF_PERSON.every(self._database, user_id=user_id)
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
         """Replace a count, in one conditional statement.
@@ -384,68 +374,70 @@ class CodeGuessCounts:
         compared = {
             "seen_factors": seen.factors, "seen_guesses": seen.guesses, "seen_paused_until": seen.paused_until,
         }  # fmt: skip
-        return await self._database.write(self._replace, _GUESSES.encode(after) | compared) == 1
+        return await self._database.write(_replacement, _GUESSES.encode(after) | compared) == 1
 
     async def forget(self, user_id: str, browser: str) -> None:
-        await self._database.write(self._forget, {"user_id": user_id, "browser": browser})
+        await self._database.write(_FORGET, {"user_id": user_id, "browser": browser})
 
     async def forget_all(self, user_id: str, event: AuditEvent | None = None) -> None:
         """Forget every count of a person; the event is written with it."""
         async with self._database.transaction():
-            await self._database.run(self._forget_all, {"user_id": user_id})
+            await self._database.run(_FORGET_ALL, {"user_id": user_id})
             if event is not None:
                 await self._audit.write(event)
 
 
-class EmailChanges:
+def _decode_standing(row: Row) -> EmailChange | None:
+    """The change of a row of `_with_person`, if it stands."""
+    *stored, enabled, email = row
+    change = _EMAIL_CHANGES.decode(stored)
+    return change if change.stands(enabled=enabled, email=email) else None
+
+
+_PERSON: Final = KINDS[User]
+_CHANGE_OF_PERSON: Final = Query(lambda: _with_person(email_changes.c.user_id), _decode_standing)
+_CHANGE_BY_LINK: Final = Query(lambda: _with_person(email_changes.c.link_hash), _decode_standing)
+_ADD_CHANGE: Final = Statement(lambda: _EMAIL_CHANGES.insert().on_conflict_do_nothing())
+_TAKE_CHANGE: Final = Statement(
+    lambda: sa.delete(email_changes).where(
+        email_changes.c.user_id == sa.bindparam("user_id"), email_changes.c.link_hash == sa.bindparam("link_hash")
+    )
+)
+_DUE_CHANGES: Final = _EMAIL_CHANGES.query(
+    lambda found: (
+        found.where(email_changes.c.effective_at <= integer_parameter("now"))
+        .order_by(email_changes.c.effective_at, email_changes.c.user_id)
+        .limit(LIMIT)
+    )
+)
+_SET_EMAIL: Final = Statement(
+    lambda: (
+        sa.update(users)
+        .where(users.c.user_id == sa.bindparam("user"))
+        .values(
+            email=sa.bindparam("new"),
+            words=sa.bindparam("found_by"),
+            source=sa.bindparam("by"),
+            member_sources=sa.bindparam("since"),
+        )
+    )
+)
+
+
+class EmailChanges(PeoplePart):
     """Waiting changes of addresses, at most one for a person.
 
     One that no longer stands has no effect. It ends with a new password or second factor by a link or from an operator,
     and when the person is disabled or removed.
     """
 
-    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
-        self._database: Final = database
-        self._audit: Final = audit
-        self._users: Final = kinds[User]
-        self._sign_outs: Final = sign_outs
-        self._of: Final = Query(database, lambda: _with_person(email_changes.c.user_id), _decode_standing)
-        self._by_link: Final = Query(database, lambda: _with_person(email_changes.c.link_hash), _decode_standing)
-        self._add: Final = database.prepare(lambda: _EMAIL_CHANGES.insert().on_conflict_do_nothing())
-        self._take: Final = database.prepare(
-            lambda: sa.delete(email_changes).where(
-                email_changes.c.user_id == sa.bindparam("user_id"),
-                email_changes.c.link_hash == sa.bindparam("link_hash"),
-            )
-        )
-        self._due: Final = _EMAIL_CHANGES.query(
-            database,
-            lambda found: (
-                found.where(email_changes.c.effective_at <= integer_parameter("now"))
-                .order_by(email_changes.c.effective_at, email_changes.c.user_id)
-                .limit(LIMIT)
-            ),
-        )
-        self._set_email: Final = database.prepare(
-            lambda: (
-                sa.update(users)
-                .where(users.c.user_id == sa.bindparam("user"))
-                .values(
-                    email=sa.bindparam("new"),
-                    words=sa.bindparam("found_by"),
-                    source=sa.bindparam("by"),
-                    member_sources=sa.bindparam("since"),
-                )
-            )
-        )
-
     async def find(self, user_id: str) -> EmailChange | None:
         """The change of a person that stands."""
-        return await self._of.one(user_id=user_id)
+        return await _CHANGE_OF_PERSON.one(self._database, user_id=user_id)
 
     async def by_link(self, link_hash: str) -> EmailChange | None:
         """The change that stands and that this link undoes."""
-        return await self._by_link.one(link_hash=link_hash)
+        return await _CHANGE_BY_LINK.one(self._database, link_hash=link_hash)
 
     async def begin(self, change: EmailChange, event: AuditEvent, *, session_id: str) -> bool:
         """Store a change, and end the person's other sessions.
@@ -461,7 +453,7 @@ class EmailChanges:
             if session_id not in locked.sessions or not await self._store(change):
                 return False
             await self._sign_outs.end_sessions(change.user_id, but_session=session_id)
-            was: User = self._users.decode(row)
+            was: User = _PERSON.decode(row)
             await self._audit.record_change(event, was, msgspec.structs.replace(was, email=change.new_email))
         return True
 
@@ -469,7 +461,7 @@ class EmailChanges:
         """Store a change, in place of one that no longer stands."""
         if await self.find(change.user_id) is None:
             await self._sign_outs.end_email_change(change.user_id)
-        return await self._database.run(self._add, _EMAIL_CHANGES.encode(change)) == 1
+        return await self._database.run(_ADD_CHANGE, _EMAIL_CHANGES.encode(change)) == 1
 
     async def undo(self, change: EmailChange, event: AuditEvent, *, but_session: str = "") -> bool:
         """Remove a waiting change, and end the person's sessions and links.
@@ -485,13 +477,13 @@ class EmailChanges:
                 return False
             await self._sign_outs.end_sessions(change.user_id, but_session=but_session)
             await self._sign_outs.end_links(change.user_id)
-            was: User = self._users.decode(row)
+            was: User = _PERSON.decode(row)
             await self._audit.record_change(event, msgspec.structs.replace(was, email=change.new_email), was)
         return True
 
     async def due(self, *, now: float, limit: int) -> list[EmailChange]:
         """Changes whose time has come, the earliest first."""
-        return await self._due.every(now=int(now), limit=limit)
+        return await _DUE_CHANGES.every(self._database, now=int(now), limit=limit)
 
     async def finish(self, change: EmailChange, event: AuditEvent) -> EmailChangeEnd:
         """Remove a waiting change, and write the address if it stands.
@@ -505,31 +497,30 @@ class EmailChanges:
             if not self._stands(change, row):
                 await self._audit.write(msgspec.structs.replace(event, outcome="refused"))
                 return "dropped"
-            was: User = self._users.decode(row)
+            was: User = _PERSON.decode(row)
             becomes = msgspec.structs.replace(was, email=change.new_email)
-            sources = self._users.encode_sources(
-                sources_after(event.actor, was, becomes, self._users.decode_sources(row))
-            )
+            sources = _PERSON.encode_sources(sources_after(event.actor, was, becomes, _PERSON.decode_sources(row)))
             values = {
                 "user": change.user_id, "new": change.new_email, "found_by": words_of(becomes),
                 "by": sources["source"], "since": sources["member_sources"],
             }  # fmt: skip
-            await self._database.run(self._set_email, values)
+            await self._database.run(_SET_EMAIL, values)
             await self._audit.record_change(event, was, becomes)
         return "changed"
 
     async def _locked(self, change: EmailChange) -> Row | None:
-        return await self._database.row(self._users.locked, {"user_id": change.user_id})
+        return await self._database.row(_PERSON.locked, {"user_id": change.user_id})
 
     def _stands(self, change: EmailChange, row: Row) -> bool:
-        user: User = self._users.decode(row)
+        user: User = _PERSON.decode(row)
         return change.stands(enabled=user.enabled, email=user.email)
 
     async def _taken(self, change: EmailChange) -> bool:
         key = {"user_id": change.user_id, "link_hash": change.link_hash}
-        return await self._database.run(self._take, key) == 1
+        return await self._database.run(_TAKE_CHANGE, key) == 1
 
 
+@RecordedChange
 def _raise_step() -> sa.Update:
     """The check and the change are one statement."""
     step = integer_parameter("step")
@@ -537,11 +528,13 @@ def _raise_step() -> sa.Update:
     return sa.update(credentials).where(belongs_to_person(credentials), lower).values(totp_last_step=step)
 
 
+@Statement
 def _rehash() -> sa.Update:
     same = credentials.c.password_hash == sa.bindparam("old")
     return sa.update(credentials).where(belongs_to_person(credentials), same).values(password_hash=sa.bindparam("new"))
 
 
+@RecordedChange
 def _use_passkey() -> sa.Update:
     """A conditional update: of two uses at once, one succeeds.
 
@@ -556,15 +549,13 @@ def _use_passkey() -> sa.Update:
     return sa.update(passkeys).where(_THIS_PASSKEY, as_looked_at).values(new)
 
 
-def _locked(credentials: RecordType) -> sa.Select[Any]:
-    return (
-        sa.select(*columns(credentials.table, credentials.codec))
-        .where(belongs_to_person(credentials.table))
-        .with_for_update()
-    )
+@Statement
+def _lock_credentials() -> sa.Select[Any]:
+    found = sa.select(*columns(credentials, _CREDENTIALS))
+    return found.where(belongs_to_person(credentials)).with_for_update()
 
 
-def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
+def _select_account() -> sa.Select[Any]:
     """Select a person with all data for signing in.
 
     The columns are user, credentials, guesses (or nulls), the number of recovery codes left, whether the person has
@@ -580,7 +571,7 @@ def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
     rows = users.outerjoin(credentials, credentials.c.user_id == owner).outerjoin(code_guesses, counted)
     return (
         sa.select(
-            *columns(users, USERS), *columns(credentials, secret), *columns(code_guesses, _GUESSES),
+            *columns(users, USERS), *columns(credentials, _CREDENTIALS), *columns(code_guesses, _GUESSES),
             codes.scalar_subquery(), signed_in, declined.scalar_subquery(), *columns(passkeys, _PASSKEYS),
         )
         .select_from(rows.outerjoin(passkeys, passkeys.c.user_id == owner))
@@ -606,6 +597,7 @@ def _passkeys_recorded(removed: Sequence[Passkey], added: Passkey | None) -> dic
     return {"before": [compare_members(passkey, None).before for passkey in removed], "after": after}
 
 
+@Statement
 def _replacement() -> sa.Executable:
     """A conditional update: of two guesses at once, one must retry.
 
@@ -620,13 +612,6 @@ def _replacement() -> sa.Executable:
     return statement.on_conflict_do_update(
         index_elements=list(code_guesses.primary_key), set_=changed, where=sa.and_(*as_seen)
     )
-
-
-def _decode_standing(row: Row) -> EmailChange | None:
-    """The change of a row of `_with_person`, if it stands."""
-    *stored, enabled, email = row
-    change = _EMAIL_CHANGES.decode(stored)
-    return change if change.stands(enabled=enabled, email=email) else None
 
 
 def _with_person(key: sa.Column[str]) -> sa.Select[tuple[object, ...]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from corpid.rules.directory.changes import Conflict, MissingReference
 from corpid.rules.signing_keys import ProviderKey
+from corpid.stores.sql.audit import Audit, AuditedPart
 from corpid.stores.sql.columns import encrypted_codec, record_codec, select_columns
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.statements import Database, insert, parameters
+from corpid.stores.sql.statements import Database, Statement, insert, parameters
 from corpid.stores.sql.tables import credentials, deployment, keys
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.audit_records import AuditEvent
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.audit import Audit
 
 _KEYS: Final = record_codec(ProviderKey)
 _CHANGED: Final = tuple(name for name in _KEYS.written if name != "kid")
@@ -28,51 +27,48 @@ _CALENDAR: Final = "signing_key_calendar"
 _FIRST_AUDIT: Final = {"name": "first_audit_key", "value": "made"}
 
 
-def _select_all(names: tuple[str, ...]) -> sa.Select[Any]:
-    return select_columns(keys, names).order_by(keys.c.created_at, keys.c.kid)
+@Statement
+def _select_all() -> sa.Select[Any]:
+    return select_columns(keys, _KEYS.columns).order_by(keys.c.created_at, keys.c.kid)
 
 
-def _lock_one(names: tuple[str, ...]) -> sa.Select[Any]:
-    return select_columns(keys, names).where(keys.c.kid == sa.bindparam("kid")).with_for_update()
+@Statement
+def _lock_one() -> sa.Select[Any]:
+    return select_columns(keys, _KEYS.columns).where(keys.c.kid == sa.bindparam("kid")).with_for_update()
 
 
-def _insert(names: tuple[str, ...]) -> sa.Executable:
-    return insert(keys).values(parameters(names))
+@Statement
+def _insert() -> sa.Executable:
+    return insert(keys).values(parameters(_KEYS.written))
 
 
-class Keys:
+_ANY: Final = Statement(lambda: sa.select(keys.c.kid).limit(1))
+_UPDATE: Final = Statement(
+    lambda: sa.update(keys).where(keys.c.kid == sa.bindparam("this_kid")).values(parameters(_CHANGED))
+)
+_CLAIM: Final = Statement(
+    lambda: insert(deployment).values(parameters(tuple(_FIRST))).on_conflict_do_nothing().returning(deployment.c.name)
+)
+
+
+class Keys(AuditedPart):
     """The provider's own keys, encrypted at rest (D42, D43).
 
     Reading raises EncryptionError when the key-encryption key is another one.
     """
 
     def __init__(self, database: Database, cipher: SecretCipher, audit: Audit) -> None:
-        self._database: Final = database
-        self._audit: Final = audit
+        super().__init__(database, audit)
+        self._cipher: Final = cipher
         self._values: Final = NamedValues(database)
         self._codec: Final = encrypted_codec(_KEYS, cipher, "keys", "kid", "secret")
         self._decoded: dict[tuple[object, ...], ProviderKey] = {}
         """the rows as they were read last: they are read every second, and seldom change"""
-        self._all: Final = database.prepare(partial(_select_all, self._codec.columns))
-        self._locked: Final = database.prepare(partial(_lock_one, self._codec.columns))
-        self._any: Final = database.prepare(lambda: sa.select(keys.c.kid).limit(1))
-        self._insert: Final = database.prepare(partial(_insert, self._codec.written))
-        self._update: Final = database.prepare(
-            lambda: sa.update(keys).where(keys.c.kid == sa.bindparam("this_kid")).values(parameters(_CHANGED))
-        )
-        self._claim: Final = database.prepare(
-            lambda: (
-                insert(deployment)
-                .values(parameters(tuple(_FIRST)))
-                .on_conflict_do_nothing()
-                .returning(deployment.c.name)
-            )
-        )
 
     async def list_all(self) -> list[ProviderKey]:
         """Oldest first."""
         found = {}
-        for row in await self._database.rows(self._all, {}):
+        for row in await self._database.rows(_select_all, {}):
             stored = tuple(row)
             found[stored] = self._decoded.get(stored) or self._codec.decode(row)
         self._decoded = found
@@ -90,7 +86,7 @@ class Keys:
         False if there are keys already.
         """
         async with self._database.transaction():
-            if await self._database.row(self._claim, _FIRST) is None or await self._database.rows(self._any, {}):
+            if await self._database.row(_CLAIM, _FIRST) is None or await self._database.rows(_ANY, {}):
                 return False
             for key in keys:
                 await self._add(key)
@@ -102,7 +98,7 @@ class Keys:
         False if there was one.
         """
         async with self._database.transaction():
-            if await self._database.row(self._claim, _FIRST_AUDIT) is None:
+            if await self._database.row(_CLAIM, _FIRST_AUDIT) is None:
                 return False
             await self._add(key)
         return True
@@ -126,21 +122,46 @@ class Keys:
                 if before is None:
                     await self._add(key)
                 else:
-                    await self._database.run(self._update, self._codec.encode(key) | {"this_kid": key.kid})
+                    await self._database.run(_UPDATE, self._codec.encode(key) | {"this_kid": key.kid})
                 found[key.kid] = key
                 await self._audit.record_change(event, before, key)
 
     async def update(self, key: ProviderKey, event: AuditEvent) -> None:
         """Raises MissingReference for a kid that does not exist."""
         async with self._database.transaction():
-            row = await self._database.row(self._locked, {"kid": key.kid})
-            if not await self._database.run(self._update, self._codec.encode(key) | {"this_kid": key.kid}):
+            row = await self._database.row(_lock_one, {"kid": key.kid})
+            if not await self._database.run(_UPDATE, self._codec.encode(key) | {"this_kid": key.kid}):
                 raise MissingReference(f"there is no key {key.kid!r}")
             await self._audit.record_change(event, None if row is None else self._codec.decode(row), key)
 
+    async def rewrap(self, event: AuditEvent) -> int:
+        """Encrypt with the current key all secrets under older keys.
+
+        Returns the rows changed.
+
+        One transaction, with the event. Afterwards the older keys are no longer needed. Raises EncryptionError
+        for a row that none of the keys opens; then nothing is changed. D43.
+        """
+        async with self._database.transaction():
+            changed = [await self._rewrap(*column) for column in SEALED]
+            await self._audit.write(event)
+        return sum(changed)
+
+    async def _rewrap(self, row: sa.Column[Any], column: sa.Column[Any], which: sa.ColumnElement[bool]) -> int:
+        table, cipher = str(row.table), self._cipher
+        select = Statement(sa.select(row, column).where(which))
+        value: dict[str, Any] = {column.name: sa.bindparam("sealed")}
+        update = Statement(sa.update(row.table).where(row == sa.bindparam("row")).values(value))
+        stored = await self._database.rows(select, {})
+        older = [(name, sealed) for name, sealed in stored if not cipher.is_current(sealed)]
+        for name, sealed in older:
+            secret = cipher.open(table, name, column.name, sealed)
+            await self._database.run(update, {"row": name, "sealed": cipher.seal(table, name, column.name, secret)})
+        return len(older)
+
     async def _add(self, key: ProviderKey) -> None:
         try:
-            await self._database.run(self._insert, self._codec.encode(key))
+            await self._database.run(_insert, self._codec.encode(key))
         except Conflict as conflict:
             raise Conflict(f"there is a key {key.kid!r} already") from conflict
 
@@ -167,32 +188,3 @@ async def check_cipher(database: Database, cipher: SecretCipher) -> None:
             await values.put_first(_CHECK, cipher.seal("deployment", _CHECK, "value", _CHECK_TEXT))
         sealed = await values.get(_CHECK)
     cipher.open("deployment", _CHECK, "value", sealed or "")
-
-
-async def rewrap(database: Database, cipher: SecretCipher, audit: Audit, event: AuditEvent) -> int:
-    """Encrypt with the current key all secrets under older keys.
-
-    Returns the rows changed.
-
-    One transaction, with the event. Afterwards the older keys are no longer needed. Raises EncryptionError
-    for a row that none of the keys opens; then nothing is changed. D43.
-    """
-    async with database.transaction():
-        changed = [await _rewrap(database, cipher, *column) for column in SEALED]
-        await audit.write(event)
-    return sum(changed)
-
-
-async def _rewrap(
-    database: Database, cipher: SecretCipher, row: sa.Column[Any], column: sa.Column[Any], which: sa.ColumnElement[bool]
-) -> int:
-    select = database.prepare(sa.select(row, column).where(which))
-    update = database.prepare(
-        sa.update(row.table).where(row == sa.bindparam("row")).values({column.name: sa.bindparam("sealed")})
-    )
-    table = str(row.table)
-    older = [(name, sealed) for name, sealed in await database.rows(select, {}) if not cipher.is_current(sealed)]
-    for name, sealed in older:
-        secret = cipher.open(table, name, column.name, sealed)
-        await database.run(update, {"row": name, "sealed": cipher.seal(table, name, column.name, secret)})
-    return len(older)

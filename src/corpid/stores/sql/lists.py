@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cache, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,8 +13,18 @@ from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUN
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid.rules.oauth.records import Client
-from corpid.stores.sql.columns import LIMIT, columns, decode_joined, number_texts, text_parameter, text_parameters
-from corpid.stores.sql.mappers import MEMBERSHIPS, USERS, Kinds
+from corpid.stores.sql.columns import (
+    LIMIT,
+    columns,
+    decode_joined,
+    number_texts,
+    select_columns,
+    text_parameter,
+    text_parameters,
+)
+from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS
+from corpid.stores.sql.part import Part
+from corpid.stores.sql.statements import by_shape
 from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
@@ -37,7 +46,8 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from corpid.stores.sql.statements import Database, Row
+    from corpid.stores.sql.mappers import RecordType
+    from corpid.stores.sql.statements import Row
 
 _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (Entity, "name"): BEGINNING_OF_NAME,
@@ -95,21 +105,8 @@ class Shape(NamedTuple):
         return self.words > 0 or self.service
 
 
-class RecordLists:
+class RecordLists(Part):
     """Pages and totals of every list; each is one statement."""
-
-    def __init__(self, database: Database, kinds: Kinds) -> None:
-        self._database: Final = database
-        self._kinds: Final = kinds
-        prepare, find_source = database.prepare, self._find_source
-        self._page: Final = cache(lambda shape: prepare(partial(select_page, *find_source(shape), shape)))
-        self._count: Final = cache(lambda shape: prepare(partial(count_records, find_source(shape)[0], shape)))
-        self._frequencies: Final = cache(lambda shape: prepare(partial(count_words, shape)))
-        self._part_end: Final = cache(lambda shape: prepare(partial(select_part_end, shape)))
-
-    def _find_source(self, shape: Shape) -> tuple[sa.Table, tuple[str, ...]]:
-        known = self._kinds[Membership if shape.kind is Member else shape.kind]
-        return known.table, known.codec.columns
 
     async def page(self, wanted: ListQuery) -> list[tuple[Any, tuple[str, ...]]]:
         """Records with their places, in the list's order.
@@ -120,10 +117,10 @@ class RecordLists:
         shape, values = find_shape(wanted), bind_place(wanted) | bind_words(wanted.words, wanted.service_id)
         rows: list[Row] = []
         async for part in self._list_parts(shape, values):
-            rows += await self._database.rows(self._page(shape), {**part, "limit": wanted.limit - len(rows)})
+            rows += await self._database.rows(select_page(shape), {**part, "limit": wanted.limit - len(rows)})
             if len(rows) == wanted.limit:
                 break
-        decode = decode_member if wanted.listed.record is Member else self._kinds[wanted.listed.record].decode
+        decode = decode_member if wanted.listed.record is Member else KINDS[wanted.listed.record].decode
         found = [(decode(row), row[-width:]) for row in rows]
         return found[::-1] if wanted.backwards else found
 
@@ -141,7 +138,7 @@ class RecordLists:
         )
         found = 0
         async for part in self._list_parts(shape, values):
-            row = await self._database.row(self._count(shape), {**part, "limit": most + 1 - found})
+            row = await self._database.row(count_records(shape), {**part, "limit": most + 1 - found})
             found += row[0] if row else 0
             if found > most:
                 break
@@ -154,7 +151,7 @@ class RecordLists:
         """
         while shape.by_word and shape.words + shape.service > 1:
             of_word = Shape(shape.kind, (), (), False, shape.backwards, words=1, by_word=True)
-            end = await self._database.row(self._part_end(of_word), values)
+            end = await self._database.row(select_part_end(of_word), values)
             if end is None:
                 break
             yield values | number_texts("end", end)
@@ -175,7 +172,7 @@ class RecordLists:
             shape = Shape(wanted.listed.record, (), tuple(sorted(wanted.where)), False, words=len(words),
                           service=bool(wanted.service_id))  # fmt: skip
             row = await self._database.row(
-                self._frequencies(shape), {**wanted.where, **bind_words(wanted.words, wanted.service_id)}
+                count_words(shape), {**wanted.where, **bind_words(wanted.words, wanted.service_id)}
             )
             counts = row or (0,) * (len(words) + 1)
             words = tuple(each for _, each in sorted(zip(counts, words, strict=False), key=itemgetter(0)))
@@ -248,11 +245,18 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
     return values | {"first": first, "until": until} | number_texts("place", place)
 
 
-def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Select[Any]:
+def _find_kind(shape: Shape) -> RecordType:
+    return KINDS[Membership if shape.kind is Member else shape.kind]
+
+
+@by_shape
+def select_page(shape: Shape) -> sa.Select[Any]:
     """The given columns, `first` and `until`, `place_…`, `limit` → records, places."""
+    known = _find_kind(shape)
+    table = known.table
     words, identifier, of_words = _find_term(shape, 0) if shape.by_word else (table, "", [])
     keys = [words.c.word, words.c[identifier]] if shape.by_word else _find_keys(table, shape)
-    found = sa.select(*(table.c[name] for name in names))
+    found = select_columns(table, known.codec.columns)
     if shape.kind is Member:
         found = found.add_columns(*columns(users, USERS))
         found = found.join(users, users.c.user_id == memberships.c.user_id)
@@ -269,8 +273,10 @@ def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Sel
     return found.limit(LIMIT)
 
 
-def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
+@by_shape
+def count_records(shape: Shape) -> sa.Select[Any]:
     """The given columns, `first`, `until`, `limit` → number up to the limit."""
+    table = _find_kind(shape).table
     if shape.searched:
         some = _select_found(table, shape)
     else:
@@ -279,6 +285,7 @@ def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
     return sa.select(sa.func.count()).select_from(limited)
 
 
+@by_shape
 def select_part_end(shape: Shape) -> sa.Select[Any]:
     """`place_…`, `end_…` → the last row of a part, if more follow."""
     words, identifier, conditions = _find_term(shape, 0)
@@ -287,6 +294,7 @@ def select_part_end(shape: Shape) -> sa.Select[Any]:
     return sa.select(*keys).where(*conditions).order_by(*ordered).limit(_ONE).offset(_EXAMINED)
 
 
+@by_shape
 def count_words(shape: Shape) -> sa.Select[Any]:
     """Count the rows of each searched word and of the role."""
     counted = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -35,7 +36,7 @@ from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
 from corpid.stores.sql.columns import LIMIT, Codec, encrypted_codec, record_codec, select_columns
-from corpid.stores.sql.statements import CompiledStatement, Database, insert, parameters, upsert
+from corpid.stores.sql.statements import Statement, insert, parameters, upsert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -114,31 +115,30 @@ class RecordType:
     `rank`: records refer only to kinds of a lower one.
     """
 
-    def __init__(self, database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> None:
+    def __init__(self, table: sa.Table, codec: Codec[Any], rank: int) -> None:
         self.table: Final = table
-        self.codec: Final = codec
+        self.codec = codec
         self.rank: Final = rank
         self.keys: Final = tuple(column.name for column in table.primary_key)
         self._sources: Final = tuple(name for name in _SOURCES if name in table.c)
-        self._database: Final = database
         everything = (*codec.written, *self._sources)
-        self.one: Final = self.prepare(select_one)
-        self.sourced: Final = self.prepare(select_one, self._sources)
+        self.one: Final = self._read(select_one)
+        self.sourced: Final = self._read(select_one, self._sources)
         """as `one`, with its sources"""
-        self.locked: Final = self.prepare(_lock_one, self._sources, True)
+        self.locked: Final = self._read(_lock_one, self._sources, True)
         """as `sourced`, held until the transaction ends; new rows that refer to it need not wait"""
-        self.locked_alone: Final = self.prepare(_lock_one, self._sources, False)
+        self.locked_alone: Final = self._read(_lock_one, self._sources, False)
         """as `locked`, but new rows that refer to it wait"""
-        self.first_page: Final = self.prepare(_select_page, self._sources)
-        self.next_page: Final = self.prepare(_select_next_page, self._sources)
-        self.upsert: Final = database.prepare(partial(_upsert, table, codec.written))
+        self.first_page: Final = self._read(_select_page, self._sources)
+        self.next_page: Final = self._read(_select_next_page, self._sources)
+        self.upsert: Final = Statement(partial(_upsert, table, codec.written))
         """the record alone: its sources stay"""
-        self.upsert_sourced: Final = database.prepare(partial(_upsert, table, everything))
-        self.insert: Final = database.prepare(partial(_insert, table, everything))
+        self.upsert_sourced: Final = Statement(partial(_upsert, table, everything))
+        self.insert: Final = Statement(partial(_insert, table, everything))
         """a record of a new key, with its sources; nothing if there is one"""
-        self.delete: Final = database.prepare(partial(_delete, table))
+        self.delete: Final = Statement(partial(_delete, table))
 
-    def statement(self, *, is_new: bool, sourced: bool) -> CompiledStatement:
+    def statement(self, *, is_new: bool, sourced: bool) -> Statement:
         """The statement that writes a record.
 
         One that is new always has its sources.
@@ -148,21 +148,27 @@ class RecordType:
         return self.upsert_sourced if sourced else self.upsert
 
     @cached_property
-    def referring(self) -> tuple[CompiledStatement, ...]:
+    def referring(self) -> tuple[Statement, ...]:
         """One look for each type of record that goes with this one.
 
         Those of levels are not looked for: they are removed last.
         """
         return tuple(
-            self._database.prepare(partial(_select_referring, constraint))
+            Statement(partial(_select_referring, constraint))
             for kind in (Membership, Assignment, ThirdPartyGrant, ThirdPartyAssignment)
             for constraint in _TABLES[kind].foreign_key_constraints
             if constraint.referred_table is self.table
         )
 
-    def prepare(self, build: Callable[..., sa.Executable], *arguments: object) -> CompiledStatement:
+    def _read(self, build: Callable[..., sa.Executable], *arguments: object) -> Statement:
         """A statement on the table and the columns of these records."""
-        return self._database.prepare(partial(build, self.table, self.codec.columns, *arguments))
+        return Statement(partial(build, self.table, self.codec.columns, *arguments))
+
+    def with_codec(self, codec: Codec[Any]) -> RecordType:
+        """The same columns and statements, with another codec."""
+        other = copy(self)
+        other.codec = codec
+        return other
 
     def decode(self, row: Sequence[Any]) -> Any:  # noqa: ANN401 - a record of this type
         """The record of a row that may have more columns behind it."""
@@ -190,14 +196,11 @@ class RecordType:
 Kinds: TypeAlias = dict[type, RecordType]
 
 
-def prepare_record_types(database: Database, cipher: SecretCipher) -> Kinds:
-    """Every kind, prepared for a database. Raises nothing; their codecs raise EncryptionError."""
-    secret = encrypted_codec(record_codec(Credentials), cipher, "credentials", "user_id", "totp_secret")
-    codecs: dict[type[Any], Codec[Any]] = {**_CODECS, Credentials: secret}
-    return {
-        record: RecordType(database, table, codecs[record], rank)
-        for rank, (record, table) in enumerate(_TABLES.items())
-    }
+def record_types(cipher: SecretCipher) -> Kinds:
+    """Every kind; credentials are encrypted, and their codec raises EncryptionError."""
+    known = KINDS[Credentials]
+    sealed = encrypted_codec(known.codec, cipher, "credentials", "user_id", "totp_secret")
+    return KINDS | {Credentials: known.with_codec(sealed)}
 
 
 def select_one(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...] = ()) -> sa.Select[Any]:
@@ -265,3 +268,9 @@ def _kept(table: sa.Table) -> dict[str, Any]:
 def _still(table: sa.Table, flag: str) -> sa.ColumnElement[bool]:
     """A flag that an upsert can only take away."""
     return sa.literal_column(f"{table.name}.{flag} AND excluded.{flag}", sa.Boolean)
+
+
+KINDS: Final[Kinds] = {
+    record: RecordType(table, _CODECS[record], rank) for rank, (record, table) in enumerate(_TABLES.items())
+}
+"""every kind of record; secrets as they are stored"""

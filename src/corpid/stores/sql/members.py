@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
@@ -16,7 +15,6 @@ from corpid.rules.directory.queries import SEARCH_SERVICES, Member
 from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import (
     LIMIT,
-    Query,
     columns,
     decode_joined,
     integer_parameter,
@@ -29,6 +27,8 @@ from corpid.stores.sql.columns import (
 from corpid.stores.sql.directory import make_pattern
 from corpid.stores.sql.lists import bind_words, decode_member, has_word
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
+from corpid.stores.sql.part import Part
+from corpid.stores.sql.statements import Query, Statement, by_shape, query
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     DUE,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         SortedBy,
     )
     from corpid.rules.directory.records import Assignment, Entity, Membership
-    from corpid.stores.sql.statements import Database, Row
+    from corpid.stores.sql.statements import Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
 
@@ -79,8 +79,6 @@ _LAST: Final = "\U0010ffff"
 """after every character of a name"""
 _NAMED_AT_ONCE: Final = 100
 """memberships that one statement looks up"""
-_SHAPES: Final = 64
-"""statements of filters that are kept"""
 
 _OF: Final = memberships.c
 _ONE: Final = sa.literal_column("1", sa.Integer)
@@ -137,54 +135,39 @@ ROLE_ORDERS: Final[Mapping[RoleOrder, _RoleOrder]] = {
 """docs/decisions/0041"""
 
 
-class Provisioning:
+_MEMBER: Final = Query(
+    lambda: (
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS))
+        .select_from(_WITH_PERSON)
+        .where(_OF.membership_id == text_parameter("membership_id"), _OF.membership_id != _EMPTY)
+    ),
+    decode_member,
+)
+_OF_TOKEN: Final = provisioning_tokens.c
+_TOKEN: Final = Statement(
+    lambda: (
+        sa.select(*columns(provisioning_tokens, TOKENS), *columns(entities, ENTITIES))
+        .select_from(provisioning_tokens.join(entities))
+        .where(_OF_TOKEN.token_hash == text_parameter("hash"))
+    )
+)
+_TOKENS_OF_ENTITY: Final = TOKENS.query(
+    lambda found: found.where(_OF_TOKEN.entity_id == _ENTITY_ID).order_by(_OF_TOKEN.created_at, _OF_TOKEN.token_id)
+)
+_NOTE_USE: Final = Statement(
+    lambda: (
+        sa.update(provisioning_tokens)
+        .where(_OF_TOKEN.token_id == sa.bindparam("token"), _OF_TOKEN.last_used_at < integer_parameter("since"))
+        .values(last_used_at=integer_parameter("at"))
+    )
+)
+
+
+class Provisioning(Part):
     """Members by identifier and filter, and tokens."""
 
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        prepare = database.prepare
-        person = (*columns(memberships, MEMBERSHIPS), *columns(users, USERS))
-        identified = _OF.membership_id == text_parameter("membership_id"), _OF.membership_id != _EMPTY
-        self._member: Final = Query(
-            database, lambda: sa.select(*person).select_from(_WITH_PERSON).where(*identified), decode_member
-        )
-        entity = provisioning_tokens.join(entities)
-        token, entity_id = provisioning_tokens.c, text_parameter("entity_id")
-        self._token: Final = prepare(
-            lambda: (
-                sa.select(*columns(provisioning_tokens, TOKENS), *columns(entities, ENTITIES))
-                .select_from(entity)
-                .where(token.token_hash == text_parameter("hash"))
-            )
-        )
-        self._tokens: Final = TOKENS.query(
-            database,
-            lambda found: found.where(token.entity_id == entity_id).order_by(token.created_at, token.token_id),
-        )
-        self._used: Final = prepare(
-            lambda: (
-                sa.update(provisioning_tokens)
-                .where(
-                    provisioning_tokens.c.token_id == sa.bindparam("token"),
-                    provisioning_tokens.c.last_used_at < integer_parameter("since"),
-                )
-                .values(last_used_at=integer_parameter("at"))
-            )
-        )
-        self._identified: Final = prepare(lambda: _select_named(_NAMED_AT_ONCE))
-        self._roles: Final = prepare(_count_roles)
-        self._last_sign_ins: Final = prepare(select_last_sign_ins)
-        self._services: Final = prepare(_select_services)
-        self._end_of_part: Final = lru_cache(None)(
-            lambda order, backwards: prepare(partial(_select_part_end, order, backwards))
-        )
-        self._found_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_select_roles, shape)))
-        self._counted_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_count_roles_found, shape)))
-        self._count: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_count_members, shape)))
-        self._page: Final = lru_cache(_SHAPES)(lambda *query: prepare(partial(_select_page, *query)))
-
     async def member(self, membership_id: str) -> Member | None:
-        return await self._member.one(membership_id=membership_id)
+        return await _MEMBER.one(self._database, membership_id=membership_id)
 
     async def memberships(self, entity_id: str, membership_ids: Collection[str]) -> list[Membership]:
         """Those of an entity that have these identifiers, in any order.
@@ -196,7 +179,7 @@ class Provisioning:
         for start in range(0, len(wanted), _NAMED_AT_ONCE):
             part = wanted[start : start + _NAMED_AT_ONCE]
             values = repeat_texts("listed", part, _NAMED_AT_ONCE)
-            found += [MEMBERSHIPS.decode(row) for row in await self._database.rows(self._identified, values)]
+            found += [MEMBERSHIPS.decode(row) for row in await self._database.rows(_select_named, values)]
             await asyncio.sleep(0)
         return [each for each in found if each.entity_id == entity_id]
 
@@ -213,11 +196,11 @@ class Provisioning:
         part = {**values, "limit": query.limit, "offset": query.offset}
         found = [
             decode_member(row)
-            for row in await self._database.rows(self._page(shape, query.sorted_by, query.descending), part)
+            for row in await self._database.rows(select_page(shape, query.sorted_by, query.descending), part)
         ]
         if len(found) < query.limit and (found or not query.offset):
             return query.offset + len(found), found
-        count = await self._database.row(self._count(shape), values)
+        count = await self._database.row(count_members(shape), values)
         return (count[0] if count else 0), found
 
     async def search_roles(
@@ -236,7 +219,7 @@ class Provisioning:
         values: dict[str, object] = {"entity_id": wanted.entity_id, **_bind_roles(wanted)}
         values |= bind_words(wanted.words) | number_texts("place", after or place)
         row = await self._database.row(
-            self._end_of_part(wanted.order, backwards),
+            select_part_end(wanted.order, backwards),
             values | number_texts("end", end) | {"offset": examined - 1},
         )
         further = None if row is None else (*map(str, row), *bounds[not backwards][width:])
@@ -244,7 +227,7 @@ class Provisioning:
             further = None
         shape = RoleShape(len(wanted.words), bool(wanted.services), bool(wanted.role), wanted.order, backwards)
         rows = await self._database.rows(
-            self._found_roles(shape), values | number_texts("end", further or end) | {"limit": limit}
+            select_roles(shape), values | number_texts("end", further or end) | {"limit": limit}
         )
         found = []
         for each in rows:
@@ -254,7 +237,7 @@ class Provisioning:
 
     async def services_with_roles(self, entity_id: str) -> list[tuple[str, str]]:
         """Identifier and name of each service at which members have roles."""
-        rows = await self._database.rows(self._services, {"entity_id": entity_id})
+        rows = await self._database.rows(_select_services, {"entity_id": entity_id})
         return [(str(row[0]), str(row[1])) for row in rows]
 
     async def count_roles(self, wanted: RoleSearch, *, most: int) -> list[tuple[str, str, int]]:
@@ -262,7 +245,7 @@ class Provisioning:
 
         Words do not count. Of all that fit, up to `most` are counted.
         """
-        statement = self._counted_roles(RoleShape(0, bool(wanted.services), bool(wanted.role)))
+        statement = count_roles_found(RoleShape(0, bool(wanted.services), bool(wanted.role)))
         values = {"entity_id": wanted.entity_id, **_bind_roles(wanted), "limit": most}
         return [(str(row[0]), str(row[1]), int(row[2])) for row in await self._database.rows(statement, values)]
 
@@ -275,7 +258,7 @@ class Provisioning:
         if not wanted:
             return []
         values = repeat_texts("listed", wanted, _NAMED_AT_ONCE)
-        rows = await self._database.rows(self._roles, {"entity_id": entity_id, **values})
+        rows = await self._database.rows(_count_roles, {"entity_id": entity_id, **values})
         return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
 
     async def last_sign_ins(self, entity_id: str, user_ids: Collection[str]) -> dict[str, int]:
@@ -287,12 +270,12 @@ class Provisioning:
         if not wanted:
             return {}
         values = repeat_texts("listed", wanted, _NAMED_AT_ONCE)
-        rows = await self._database.rows(self._last_sign_ins, {"entity_id": entity_id, **values})
+        rows = await self._database.rows(select_last_sign_ins, {"entity_id": entity_id, **values})
         return {str(row[0]): int(row[1]) for row in rows if row[1] is not None}
 
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
         """A token by its hash, and its entity; it may have expired."""
-        row = await self._database.row(self._token, {"hash": token_hash})
+        row = await self._database.row(_TOKEN, {"hash": token_hash})
         if row is None:
             return None
         token, entity = decode_joined(row, TOKENS, ENTITIES)
@@ -300,42 +283,44 @@ class Provisioning:
 
     async def tokens(self, entity_id: str) -> list[RegisteredProvisioningToken]:
         """The tokens of an entity, the oldest first."""
-        return await self._tokens.every(entity_id=entity_id)
+        return await _TOKENS_OF_ENTITY.every(self._database, entity_id=entity_id)
 
     async def note_use(self, token_id: str, *, at: int, unless_since: int) -> None:
         """Write a token's last use, unless a recent one is written."""
-        await self._database.write(self._used, {"token": token_id, "at": at, "since": unless_since})
+        await self._database.write(_NOTE_USE, {"token": token_id, "at": at, "since": unless_since})
 
 
-class Invitations:
+def select_waiting_invitations() -> sa.Select[Any]:
+    """The number of waiting e-mails, and the moment of the oldest."""
+    return sa.select(sa.func.count(), sa.func.coalesce(sa.func.min(_OF.changed_at), sa.literal_column("0"))).where(
+        sa.text(DUE), _OF.enabled, _OF.invitation_sent_at <= sa.literal_column("0")
+    )
+
+
+_WAITING: Final = Statement(select_waiting_invitations)
+
+
+class Invitations(Part):
     """Invitations, and the sending of their e-mails."""
-
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        self._of: Final = Query(database, _select_invitation, _decode_invitation)
-        self._due: Final = Query(database, _select_due_invitations, _decode_invitation)
-        self._waiting: Final = database.prepare(select_waiting_invitations)
-        self._open: Final = Query(database, _select_open_invitations, MEMBERSHIPS.decode)
-        self._mark: Final = database.prepare(_mark_invitation)
 
     async def find(self, user_id: str) -> OpenInvitation | None:
         """Return the invitation of a placeholder, in one statement."""
-        return await self._of.one(user_id=user_id)
+        return await _select_invitation.one(self._database, user_id=user_id)
 
     async def of_entity(self, entity_id: str, *, after: str, limit: int) -> list[Membership]:
         """Return open invitations of an entity, by identifier."""
-        return await self._open.every(entity_id=entity_id, after=after, limit=limit)
+        return await _select_open_invitations.every(self._database, entity_id=entity_id, after=after, limit=limit)
 
     async def due(self, *, now: float, limit: int) -> list[OpenInvitation]:
         """Return invitations with an e-mail to send, untried ones first."""
-        return await self._due.every(since=being_sent(now - SENDING_SECONDS), most=limit)
+        return await _select_due_invitations.every(self._database, since=being_sent(now - SENDING_SECONDS), most=limit)
 
     async def count_waiting(self) -> tuple[int, int]:
         """The number of members whose e-mail waits, and the oldest's moment.
 
         Epoch seconds; 0 if there is none.
         """
-        row = await self._database.row(self._waiting, {})
+        row = await self._database.row(_WAITING, {})
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
     async def take(self, invited: OpenInvitation, *, now: float) -> bool:
@@ -345,27 +330,20 @@ class Invitations:
         has changed since it was read.
         """
         seen = invited.membership.invitation_sent_at
-        return await self._database.write(self._mark, self._values(invited, seen, being_sent(now))) == 1
+        return await self._database.write(_mark_invitation, self._values(invited, seen, being_sent(now))) == 1
 
     async def settle(self, invited: OpenInvitation, *, taken: float, becomes: int) -> bool:
         """Store the outcome of an e-mail, if this process still has it.
 
         `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
         """
-        return await self._database.write(self._mark, self._values(invited, being_sent(taken), becomes)) == 1
+        return await self._database.write(_mark_invitation, self._values(invited, being_sent(taken), becomes)) == 1
 
     @staticmethod
     def _values(invited: OpenInvitation, seen: int, becomes: int) -> dict[str, object]:
         member = invited.membership
         this = {"waiting": member.user_id, "entity": member.entity_id, "address": member.email}
         return {**this, "seen": seen, "becomes": becomes}
-
-
-def select_waiting_invitations() -> sa.Select[Any]:
-    """The number of waiting e-mails, and the moment of the oldest."""
-    return sa.select(sa.func.count(), sa.func.coalesce(sa.func.min(_OF.changed_at), sa.literal_column("0"))).where(
-        sa.text(DUE), _OF.enabled, _OF.invitation_sent_at <= sa.literal_column("0")
-    )
 
 
 def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str], *, served: bool) -> sa.CompoundSelect[Any]:
@@ -410,19 +388,22 @@ def _matching(shape: Shape) -> list[sa.ColumnElement[bool]]:
     return [of_entity, _OF.membership_id != _EMPTY, *(_condition(number, *each) for number, each in enumerate(shape))]
 
 
-def _count_members(shape: Shape) -> sa.Select[Any]:
+@by_shape
+def count_members(shape: Shape) -> sa.Select[Any]:
     """`entity_id`, values → the number of members that match."""
     return sa.select(sa.func.count()).select_from(memberships).where(*_matching(shape))
 
 
-def _select_named(count: int) -> sa.Select[Any]:
+@Statement
+def _select_named() -> sa.Select[Any]:
     """Identifiers → memberships, of whichever entities."""
-    wanted = text_parameters("listed", count)
+    wanted = text_parameters("listed", _NAMED_AT_ONCE)
     found = _OF.membership_id.in_(wanted), _OF.membership_id != _EMPTY
     return sa.select(*columns(memberships, MEMBERSHIPS)).where(*found)
 
 
-def _select_page(shape: Shape, sorted_by: SortedBy, descending: bool) -> sa.Select[Any]:
+@by_shape
+def select_page(shape: Shape, sorted_by: SortedBy, descending: bool) -> sa.Select[Any]:
     """`entity_id`, values, `limit`, `offset` → membership and user.
 
     What a filter leaves is sorted: the index that has the order is kept out of the engine's sight, which would read
@@ -459,7 +440,8 @@ def _ordered(keys: Sequence[sa.ColumnElement[Any]], *, backwards: bool) -> list[
     return [each.desc() if backwards else each for each in keys]
 
 
-def _select_part_end(order: RoleOrder, backwards: bool) -> sa.Select[Any]:
+@by_shape
+def select_part_end(order: RoleOrder, backwards: bool) -> sa.Select[Any]:
     """Bounds, `offset` → the columns of a later row of the index.
 
     Between two names PostgreSQL reads the index in its order; of columns it does so from the place on.
@@ -471,6 +453,7 @@ def _select_part_end(order: RoleOrder, backwards: bool) -> sa.Select[Any]:
     return found.order_by(*_ordered(part, backwards=backwards)).limit(1).offset(integer_parameter("offset"))
 
 
+@Statement
 def _select_services() -> sa.Select[Any]:
     """`entity_id` → services of its roles, by one look-up for each."""
     first = sa.select(sa.func.min(_AT.service_id).label("service_id")).where(_OF_ENTITY)
@@ -506,7 +489,8 @@ def _bind_roles(wanted: RoleSearch) -> dict[str, object]:
     return {**days, **services, **({"role": wanted.role} if wanted.role else {})}
 
 
-def _select_roles(shape: RoleShape) -> sa.Select[Any]:
+@by_shape
+def select_roles(shape: RoleShape) -> sa.Select[Any]:
     """`place_…`, `end_…`, values, `limit` → membership, user, role, place."""
     order = ROLE_ORDERS[shape.order]
     within = [
@@ -528,13 +512,15 @@ def _select_roles(shape: RoleShape) -> sa.Select[Any]:
     )
 
 
-def _count_roles_found(shape: RoleShape) -> sa.Select[Any]:
+@by_shape
+def count_roles_found(shape: RoleShape) -> sa.Select[Any]:
     """`entity_id`, values, `limit` → service, role, number of roles."""
     some = sa.select(assignments.c.service_id, assignments.c.role).where(*_match_roles(shape))
     found = some.limit(LIMIT).subquery("counted")
     return sa.select(found.c.service_id, found.c.role, sa.func.count()).group_by(found.c.service_id, found.c.role)
 
 
+@Statement
 def _count_roles() -> sa.Select[Any]:
     """`entity_id`, a hundred people → person, service, number of roles."""
     wanted = text_parameters("listed", _NAMED_AT_ONCE)
@@ -544,6 +530,7 @@ def _count_roles() -> sa.Select[Any]:
     return found.group_by(person, service)
 
 
+@Statement
 def select_last_sign_ins() -> sa.Select[Any]:
     """`entity_id`, a hundred people → person, moment of the last sign-in."""
     wanted = text_parameters("listed", _NAMED_AT_ONCE)
@@ -579,6 +566,11 @@ def _user_name(text: str) -> str:
         return ""
 
 
+def _decode_invitation(row: Row) -> OpenInvitation:
+    user, membership, entity = decode_joined(row, USERS, MEMBERSHIPS, ENTITIES)
+    return OpenInvitation(user=user, membership=membership, entity=entity)
+
+
 def _select_invited() -> sa.Select[Any]:
     """Select placeholders with their invitations and entities."""
     rows = memberships.join(users, users.c.user_id == memberships.c.user_id).join(
@@ -591,6 +583,7 @@ def _select_invited() -> sa.Select[Any]:
     )
 
 
+@query(_decode_invitation)
 def _select_due_invitations() -> sa.Select[Any]:
     """`since`, `most` → new invitations, then those of dead senders."""
     return (
@@ -602,11 +595,13 @@ def _select_due_invitations() -> sa.Select[Any]:
     )
 
 
+@query(_decode_invitation)
 def _select_invitation() -> sa.Select[Any]:
     """`user_id` → the invitation of a placeholder."""
     return _select_invited().where(memberships.c.user_id == sa.bindparam("user_id"))
 
 
+@query(MEMBERSHIPS.decode)
 def _select_open_invitations() -> sa.Select[Any]:
     """`entity_id`, `after`, `limit` → invited memberships, by an index of them."""
     entity = _OF.entity_id == text_parameter("entity_id")
@@ -615,6 +610,7 @@ def _select_open_invitations() -> sa.Select[Any]:
     return found.order_by(_OF.membership_id).limit(LIMIT)
 
 
+@Statement
 def _mark_invitation() -> sa.Update:
     """A conditional update: of two processes, one gets the e-mail."""
     this = _OF.user_id == sa.bindparam("waiting"), _OF.entity_id == sa.bindparam("entity")
@@ -622,8 +618,3 @@ def _mark_invitation() -> sa.Update:
     same = _OF.invited, _OF.email == text_parameter("address")
     marked = integer_parameter("becomes")
     return sa.update(memberships).where(*this, seen, *same).values(invitation_sent_at=marked)
-
-
-def _decode_invitation(row: Row) -> OpenInvitation:
-    user, membership, entity = decode_joined(row, USERS, MEMBERSHIPS, ENTITIES)
-    return OpenInvitation(user=user, membership=membership, entity=entity)

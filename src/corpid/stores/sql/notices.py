@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import sqlalchemy as sa
@@ -15,7 +14,6 @@ from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
 from corpid.rules.directory.records import Assignment, Membership, ThirdPartyAssignment, User
 from corpid.stores.sql.columns import (
     LIMIT,
-    Query,
     columns,
     integer_parameter,
     record_codec,
@@ -25,9 +23,10 @@ from corpid.stores.sql.columns import (
     text_parameters,
 )
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.mappers import MEMBERSHIPS, USERS, Kinds
+from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS
 from corpid.stores.sql.members import TOKENS
-from corpid.stores.sql.statements import Database, Row, insert
+from corpid.stores.sql.part import Part
+from corpid.stores.sql.statements import IsAmong, Row, Statement, by_shape, insert, parameters, query
 from corpid.stores.sql.tables import (
     HAS_END,
     NOTICE_ORDER,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+    from corpid.stores.sql.statements import Database
 
 E = TypeVar("E", bound=Assignment | ThirdPartyAssignment)
 _NOTICES: Final = record_table(notices, QueuedNotice)
@@ -85,54 +85,49 @@ _KEPT: Final = (
 )
 
 
-class NoticeQueue:
+_MINE: Final = (*_GROUP, _NOTICE.taken_by == text_parameter("by"))
+_TAKE: Final = Statement(
+    lambda: (
+        sa.update(notices)
+        .where(*_GROUP, _NOTICE.taken_until <= integer_parameter("now"))
+        .values(taken_by=text_parameter("by"), taken_until=integer_parameter("until"))
+    )
+)
+_TAKEN: Final = _NOTICES.query(lambda found: found.where(*_MINE).order_by(_NOTICE.created_at, _NOTICE.subject))
+_SENT: Final = Statement(lambda: sa.update(notices).where(*_MINE).values(sent_at=integer_parameter("at")))
+_PUT_OFF: Final = Statement(
+    lambda: sa.update(notices).where(*_MINE).values(due_at=integer_parameter("at"), taken_by="", taken_until=0)
+)
+_SWEEP: Final = Statement(
+    lambda: sa.delete(notices).where(
+        IsAmong(
+            notices,
+            sa.select(notices)
+            .where(_NOTICE.sent_at > sa.literal_column("0"), _NOTICE.sent_at < integer_parameter("before"))
+            .limit(_SWEPT_AT_ONCE),
+        )
+    )
+)
+_TOKEN: Final = provisioning_tokens.c
+_EXPIRING: Final = TOKENS.query(
+    lambda found: (
+        found.where(_TOKEN.expires_at > integer_parameter("after"), _TOKEN.expires_at <= integer_parameter("until"))
+        .order_by(_TOKEN.expires_at, _TOKEN.token_id)
+        .limit(LIMIT)
+    )
+)
+
+
+class NoticeQueue(Part):
     """The queue of notices.
 
     A position says how far the notices of one kind of occasion were made; it moves in the transaction that queues them,
     so that each occasion is seen once, whatever the number of processes.
     """
 
-    def __init__(self, database: Database, kinds: Kinds) -> None:
-        self._database: Final = database
-        self._kinds: Final = kinds
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self._positions: Final = NamedValues(database)
-        prepare = database.prepare
-        self._queue: Final = prepare(_queue_notice)
-        self._due: Final = prepare(_select_due_groups)
-        self._take: Final = prepare(
-            lambda: (
-                sa.update(notices)
-                .where(*_GROUP, _NOTICE.taken_until <= integer_parameter("now"))
-                .values(taken_by=text_parameter("by"), taken_until=integer_parameter("until"))
-            )
-        )
-        mine = (*_GROUP, _NOTICE.taken_by == text_parameter("by"))
-        self._taken: Final = _NOTICES.query(
-            database, lambda found: found.where(*mine).order_by(_NOTICE.created_at, _NOTICE.subject)
-        )
-        self._sent: Final = prepare(lambda: sa.update(notices).where(*mine).values(sent_at=integer_parameter("at")))
-        self._put_off: Final = prepare(
-            lambda: sa.update(notices).where(*mine).values(due_at=integer_parameter("at"), taken_by="", taken_until=0)
-        )
-        self._sweep: Final = prepare(
-            lambda: sa.delete(notices).where(
-                database.is_among(
-                    notices,
-                    sa.select(notices)
-                    .where(_NOTICE.sent_at > sa.literal_column("0"), _NOTICE.sent_at < integer_parameter("before"))
-                    .limit(_SWEPT_AT_ONCE),
-                )
-            )
-        )
-        ends = provisioning_tokens.c.expires_at
-        within = ends > integer_parameter("after"), ends <= integer_parameter("until")
-        self._expiring: Final = TOKENS.query(
-            database,
-            lambda found: found.where(*within).order_by(ends, provisioning_tokens.c.token_id).limit(LIMIT),
-        )
-        self._ending: Final = {kind: prepare(partial(_select_ending, kind)) for kind in _TABLES}
-        self._ending_on: Final = {kind: prepare(partial(_select_ending_on, kind)) for kind in _TABLES}
-        self._count: Final = {kind: prepare(partial(_count_ending_on, kind)) for kind in _TABLES}
 
     async def position(self, name: str, *, first: str) -> str:
         """A position; `first` is where it begins."""
@@ -158,11 +153,11 @@ class NoticeQueue:
     async def add(self, found: Sequence[QueuedNotice]) -> None:
         """Queue notices; inside a transaction."""
         for notice in found:
-            await self._database.run(self._queue, _NOTICES.encode(notice))
+            await self._database.run(_queue_notice, _NOTICES.encode(notice))
 
     async def due(self, *, now: float, limit: int) -> list[NoticeGroup]:
         """Groups with a notice that is due, in the order of `NOTICE_ORDER`."""
-        rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
+        rows = await self._database.rows(_select_due_groups, {"now": int(now), "limit": limit})
         found = dict.fromkeys(tuple(row) for row in rows)
         return [NoticeGroup(user_id=user_id, kind=kind, entity_id=entity_id) for user_id, kind, entity_id in found]
 
@@ -174,21 +169,21 @@ class NoticeQueue:
         """
         values = _values(group, by)
         until = int(now) + SENDING_SECONDS
-        if not await self._database.write(self._take, {**values, "now": int(now), "until": until}):
+        if not await self._database.write(_TAKE, {**values, "now": int(now), "until": until}):
             return []
-        return await self._taken.every(**values)
+        return await _TAKEN.every(self._database, **values)
 
     async def settle(self, group: NoticeGroup, *, by: str, sent_at: int = 0, due_at: int = 0) -> None:
         """Store the outcome of an e-mail, if this process still has it.
 
         Either its notices were sent (or dropped), or they are due again later.
         """
-        statement = self._sent if sent_at else self._put_off
+        statement = _SENT if sent_at else _PUT_OFF
         await self._database.write(statement, {**_values(group, by), "at": sent_at or due_at})
 
     async def sweep(self, *, before: float) -> int:
         """Remove some notices that were sent before a moment; how many."""
-        return await self._database.write(self._sweep, {"before": int(before)})
+        return await self._database.write(_SWEEP, {"before": int(before)})
 
     async def ending(self, kind: type[E], *, until: str, place: tuple[str, ...], limit: int) -> list[E]:
         """Roles that end after a place, up to a day, in order.
@@ -197,74 +192,74 @@ class NoticeQueue:
         """
         order = [f"place_{column.name}" for column in _order(_TABLES[kind])]
         values = {**dict(zip(order, place, strict=True)), "until": until, "limit": limit}
-        rows = await self._database.rows(self._ending[kind], values)
-        return [self._kinds[kind].codec.decode(row) for row in rows]
+        rows = await self._database.rows(select_ending(kind), values)
+        return [KINDS[kind].codec.decode(row) for row in rows]
 
     async def ending_on(self, kind: type[E], entity_id: str, end_date: str, *, limit: int) -> tuple[list[E], int]:
         """Some of the roles that end on a day, and their number."""
         values = {"entity_id": entity_id, "end_date": end_date}
-        rows = await self._database.rows(self._ending_on[kind], {**values, "limit": limit})
-        found = [self._kinds[kind].codec.decode(row) for row in rows]
+        rows = await self._database.rows(select_ending_on(kind), {**values, "limit": limit})
+        found = [KINDS[kind].codec.decode(row) for row in rows]
         if len(found) < limit:
             return found, len(found)
-        count = await self._database.row(self._count[kind], values)
+        count = await self._database.row(count_ending_on(kind), values)
         return found, count[0] if count else 0
 
     async def expiring_tokens(self, *, after: int, until: int, limit: int) -> list[RegisteredProvisioningToken]:
         """Provisioning tokens that expire after a moment, up to another, in order."""
-        return await self._expiring.every(after=after, until=until, limit=limit)
+        return await _EXPIRING.every(self._database, after=after, until=until, limit=limit)
 
 
-class AccessReviews:
+_OF_ENTITY: Final = _DECISION.entity_id == text_parameter("entity_id")
+_REVIEWS_OF_ENTITY: Final = _REVIEWS.query(lambda found: found.where(_REVIEW.entity_id == text_parameter("entity_id")))
+_DECISIONS_ABOUT: Final = _DECISIONS.query(
+    lambda found: found.where(_OF_ENTITY, _DECISION.user_id.in_(text_parameters("user", _PEOPLE_AT_ONCE)))
+)
+ALL_DECISIONS: Final = _DECISIONS.query(
+    lambda found: (
+        found.where(_OF_ENTITY, _DECISION.user_id > text_parameter("after")).order_by(_DECISION.user_id).limit(LIMIT)
+    )
+)
+DUE_REVIEWS: Final = _REVIEWS.query(
+    lambda found: found.where(_REVIEW.remind_at <= integer_parameter("now")).order_by(_REVIEW.remind_at).limit(LIMIT)
+)
+_MEMBERS: Final = Statement(
+    lambda: (
+        sa.select(sa.func.count())
+        .select_from(memberships)
+        .where(memberships.c.entity_id == text_parameter("entity_id"))
+    )
+)
+_ADD: Final = Statement(lambda: _REVIEWS.insert().on_conflict_do_nothing())
+_DECIDE: Final = Statement(_DECISIONS.upsert)
+_CLEAR: Final = Statement(lambda: sa.delete(access_review_decisions).where(_OF_ENTITY))
+_FORGET: Final = Statement(
+    lambda: sa.delete(access_review_decisions).where(
+        _OF_ENTITY, _DECISION.user_id == text_parameter("user_id"), _DECISION.seen == text_parameter("seen")
+    )
+)
+
+
+@Statement
+def _replace() -> sa.Executable:
+    rest = parameters(tuple(name for name in _REVIEWS.written if name != "entity_id"))
+    unchanged = [column == sa.bindparam(name, type_=column.type) for name, column in _SEEN.items()]
+    return sa.update(access_reviews).where(*unchanged).values(rest)
+
+
+class AccessReviews(Part):
     """Access reviews, and decisions about people.
 
     What raises ChangedMeanwhile belongs into a transaction (Directory.write), which it undoes.
     """
 
     def __init__(self, database: Database, queue: NoticeQueue) -> None:
-        self._database: Final = database
+        super().__init__(database)
         self._queue: Final = queue
-        prepare = database.prepare
-        of_entity = _DECISION.entity_id == text_parameter("entity_id")
-        person = _DECISION.user_id
-        self._of: Final = _REVIEWS.query(
-            database, lambda found: found.where(_REVIEW.entity_id == text_parameter("entity_id"))
-        )
-        listed = text_parameters("user", _PEOPLE_AT_ONCE)
-        self._decisions: Final = _DECISIONS.query(database, lambda found: found.where(of_entity, person.in_(listed)))
-        self._all: Final = _DECISIONS.query(
-            database,
-            lambda found: found.where(of_entity, person > text_parameter("after")).order_by(person).limit(LIMIT),
-        )
-        self._members: Final = prepare(
-            lambda: (
-                sa.select(sa.func.count())
-                .select_from(memberships)
-                .where(memberships.c.entity_id == text_parameter("entity_id"))
-            )
-        )
-        self._kept: Final = prepare(_count_kept)
-        self._undecided: Final = Query(database, _select_undecided, _decode_member)
-        self._add: Final = prepare(lambda: _REVIEWS.insert().on_conflict_do_nothing())
-        rest: dict[str, Any] = {name: sa.bindparam(name) for name in _REVIEWS.written if name != "entity_id"}
-        unchanged = [column == sa.bindparam(name, type_=column.type) for name, column in _SEEN.items()]
-        self._replace: Final = prepare(lambda: sa.update(access_reviews).where(*unchanged).values(rest))
-        self._decide: Final = prepare(_DECISIONS.upsert)
-        self._clear: Final = prepare(lambda: sa.delete(access_review_decisions).where(of_entity))
-        self._forget: Final = prepare(
-            lambda: sa.delete(access_review_decisions).where(
-                of_entity, person == text_parameter("user_id"), _DECISION.seen == text_parameter("seen")
-            )
-        )
-        self._administered: Final = prepare(_select_administered)
-        remind = _REVIEW.remind_at
-        self._due: Final = _REVIEWS.query(
-            database, lambda found: found.where(remind <= integer_parameter("now")).order_by(remind).limit(LIMIT)
-        )
 
     async def find(self, entity_id: str) -> AccessReview | None:
         """The reviews of an entity; None if it has none yet."""
-        return await self._of.one(entity_id=entity_id)
+        return await _REVIEWS_OF_ENTITY.one(self._database, entity_id=entity_id)
 
     async def decisions(self, entity_id: str, user_ids: Sequence[str]) -> dict[str, ReviewDecision]:
         """Decisions about these people, by person; one statement for each hundred."""
@@ -272,7 +267,10 @@ class AccessReviews:
         for start in range(0, len(user_ids), _PEOPLE_AT_ONCE):
             part = user_ids[start : start + _PEOPLE_AT_ONCE]
             values = repeat_texts("user", part, _PEOPLE_AT_ONCE)
-            found |= {each.user_id: each for each in await self._decisions.every(entity_id=entity_id, **values)}
+            found |= {
+                each.user_id: each
+                for each in await _DECISIONS_ABOUT.every(self._database, entity_id=entity_id, **values)
+            }
         return found
 
     async def all_decisions(self, entity_id: str) -> dict[str, ReviewDecision]:
@@ -283,7 +281,7 @@ class AccessReviews:
         found: dict[str, ReviewDecision] = {}
         after, more = "", True
         while more:
-            part = await self._all.every(entity_id=entity_id, after=after, limit=_READ_AT_ONCE)
+            part = await ALL_DECISIONS.every(self._database, entity_id=entity_id, after=after, limit=_READ_AT_ONCE)
             found |= {each.user_id: each for each in part}
             more = len(part) == _READ_AT_ONCE
             after = part[-1].user_id if part else ""
@@ -293,13 +291,13 @@ class AccessReviews:
     async def counts(self, entity_id: str) -> tuple[int, int]:
         """The number of an entity's members, and of those that were kept."""
         values = {"entity_id": entity_id}
-        members = await self._database.row(self._members, values) or (0,)
-        kept = await self._database.row(self._kept, values) or (0,)
+        members = await self._database.row(_MEMBERS, values) or (0,)
+        kept = await self._database.row(count_kept, values) or (0,)
         return int(members[0]), int(kept[0])
 
     async def undecided(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
         """Members that were not kept, by identifier of the membership."""
-        return await self._undecided.every(entity_id=entity_id, after=after, limit=limit)
+        return await select_undecided.every(self._database, entity_id=entity_id, after=after, limit=limit)
 
     async def decide(
         self, seen: AccessReview | None, review: AccessReview, decisions: Sequence[ReviewDecision]
@@ -312,22 +310,22 @@ class AccessReviews:
         """
         async with self._database.transaction():
             if seen is None:
-                written = await self._database.run(self._add, _REVIEWS.encode(review))
+                written = await self._database.run(_ADD, _REVIEWS.encode(review))
             else:
                 written = await self._replaced(seen, review)
             if not written:
                 raise ChangedMeanwhile(_MEANWHILE)
             if seen is None or not seen.began_at:
-                await self._database.run(self._clear, {"entity_id": review.entity_id})
+                await self._database.run(_CLEAR, {"entity_id": review.entity_id})
             for decision in decisions:
-                await self._database.run(self._decide, _DECISIONS.encode(decision))
+                await self._database.run(_DECIDE, _DECISIONS.encode(decision))
 
     async def forget(self, decisions: Sequence[ReviewDecision]) -> None:
         """Remove decisions, unless another one was made about the person since."""
         async with self._database.transaction():
             for each in decisions:
                 values = {"entity_id": each.entity_id, "user_id": each.user_id, "seen": each.seen}
-                await self._database.run(self._forget, values)
+                await self._database.run(_FORGET, values)
 
     async def sign_off(self, seen: AccessReview, becomes: AccessReview, *, actions: Sequence[str], after: int) -> None:
         """Sign a review off.
@@ -336,26 +334,25 @@ class AccessReviews:
         one of these actions after a number. The entries are looked for while the row is locked.
         """
         async with self._database.transaction():
-            changed = self._database.prepare(_select_changed_since(actions))
             if not await self._replaced(seen, becomes) or await self._database.row(
-                changed, {"entity_id": seen.entity_id, "after": after}
+                _select_changed_since(tuple(actions)), {"entity_id": seen.entity_id, "after": after}
             ):
                 raise ChangedMeanwhile(_MEANWHILE)
 
     async def unscheduled(self, *, after: str, limit: int) -> list[tuple[str, bool]]:
         """Entities with administrators, in order, and whether they have no reviews."""
-        rows = await self._database.rows(self._administered, {"after": after, "limit": limit})
+        rows = await self._database.rows(select_administered, {"after": after, "limit": limit})
         return [(str(entity_id), due_at is None) for entity_id, due_at in rows]
 
     async def add(self, reviews: Sequence[AccessReview]) -> None:
         """Add the reviews of entities that have none."""
         async with self._database.transaction():
             for review in reviews:
-                await self._database.run(self._add, _REVIEWS.encode(review))
+                await self._database.run(_ADD, _REVIEWS.encode(review))
 
     async def due(self, *, now: float, limit: int) -> list[AccessReview]:
         """Reviews whose owners get a notice now."""
-        return await self._due.every(now=int(now), limit=limit)
+        return await DUE_REVIEWS.every(self._database, now=int(now), limit=limit)
 
     async def remind(self, seen: AccessReview, becomes: AccessReview, notices: Sequence[QueuedNotice]) -> bool:
         """Queue the notices of a review, in one transaction.
@@ -370,9 +367,10 @@ class AccessReviews:
 
     async def _replaced(self, seen: AccessReview, becomes: AccessReview) -> bool:
         values = {name: getattr(seen, column.name) for name, column in _SEEN.items()}
-        return await self._database.run(self._replace, {**_REVIEWS.encode(becomes), **values}) == 1
+        return await self._database.run(_replace, {**_REVIEWS.encode(becomes), **values}) == 1
 
 
+@Statement
 def _queue_notice() -> sa.Executable:
     """A notice's columns → a row, if person and entity exist."""
     values = [sa.bindparam(name, type_=notices.c[name].type) for name in _NOTICES.written]
@@ -383,6 +381,7 @@ def _queue_notice() -> sa.Executable:
     return insert(notices).from_select([*_NOTICES.written, *_NEW], chosen).on_conflict_do_nothing()
 
 
+@Statement
 def _select_due_groups() -> sa.Select[Any]:
     """`now`, `limit` → groups of the notices that are due, with repetitions."""
     waiting = (
@@ -398,7 +397,8 @@ def _select_due_groups() -> sa.Select[Any]:
     )
 
 
-def _select_ending(kind: type) -> sa.Select[Any]:
+@by_shape
+def select_ending(kind: type) -> sa.Select[Any]:
     """`until`, `place_…`, `limit` → roles, by their last day."""
     table = _TABLES[kind]
     order = _order(table)
@@ -413,14 +413,16 @@ def _order(table: sa.Table) -> list[sa.Column[Any]]:
     return [table.c.end_date, table.c.entity_id, *(each for each in table.primary_key if each.name != "entity_id")]
 
 
-def _select_ending_on(kind: type) -> sa.Select[Any]:
+@by_shape
+def select_ending_on(kind: type) -> sa.Select[Any]:
     """`entity_id`, `end_date`, `limit` → roles of one day, by person."""
     table = _TABLES[kind]
     found = sa.select(*columns(table, record_codec(kind)))
     return _narrow_to_day(found, table).order_by(table.c.user_id).limit(LIMIT)
 
 
-def _count_ending_on(kind: type) -> sa.Select[Any]:
+@by_shape
+def count_ending_on(kind: type) -> sa.Select[Any]:
     table = _TABLES[kind]
     return _narrow_to_day(sa.select(sa.func.count()).select_from(table), table)
 
@@ -437,7 +439,13 @@ def _values(group: NoticeGroup, by: str) -> dict[str, object]:
     return {"person": group.user_id, "sort": group.kind, "entity": group.entity_id, "by": by}
 
 
-def _select_undecided() -> sa.Select[Any]:
+def _decode_member(row: Row) -> tuple[Membership, User]:
+    width = len(MEMBERSHIPS.columns)
+    return MEMBERSHIPS.decode(row[:width]), USERS.decode(row[width:])
+
+
+@query(_decode_member)
+def select_undecided() -> sa.Select[Any]:
     """`entity_id`, `after`, `limit` → members that were not kept."""
     chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
     kept = sa.exists(sa.select(sa.literal_column("1")).select_from(access_review_decisions).where(*_KEPT))
@@ -449,13 +457,15 @@ def _select_undecided() -> sa.Select[Any]:
     return found.where(*within, ~kept).order_by(memberships.c.membership_id).limit(LIMIT)
 
 
-def _count_kept() -> sa.Select[Any]:
+@Statement
+def count_kept() -> sa.Select[Any]:
     """`entity_id` → the number of members that were kept."""
     found = sa.select(sa.func.count()).select_from(access_review_decisions.join(memberships, sa.and_(*_KEPT)))
     return found.where(_DECISION.entity_id == text_parameter("entity_id"))
 
 
-def _select_administered() -> sa.Select[Any]:
+@Statement
+def select_administered() -> sa.Select[Any]:
     """`after`, `limit` → entities with administrators, and when their review is due.
 
     Looked up for each: a join of both tables may read either as a whole.
@@ -467,15 +477,11 @@ def _select_administered() -> sa.Select[Any]:
     )
 
 
-def _select_changed_since(actions: Sequence[str]) -> sa.Select[Any]:
+@by_shape
+def _select_changed_since(actions: tuple[str, ...]) -> sa.Select[Any]:
     """`entity_id`, `after` → an entry about the entity after a number."""
     among = (audit.c.action + sa.literal_column("''")).in_(
         [sa.literal_column(f"'{action}'", sa.Text) for action in actions]
     )
     within = audit.c.entity_id == text_parameter("entity_id"), audit.c.entity_id != sa.literal_column("''")
     return sa.select(audit.c.number).where(*within, audit.c.number > integer_parameter("after"), among).limit(1)
-
-
-def _decode_member(row: Row) -> tuple[Membership, User]:
-    width = len(MEMBERSHIPS.columns)
-    return MEMBERSHIPS.decode(row[:width]), USERS.decode(row[width:])

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent, AuditQuery
+from corpid.rules.audit_records import AuditEvent
 from corpid.stores import Clock, machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql import migration, schema
-from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, Audit
-from corpid.stores.sql.keys import check_cipher, rewrap
+from corpid.stores.sql.keys import check_cipher
 from corpid.stores.sql.migration import SchemaOlder
 from corpid.stores.sql.registry import Registry
 from corpid.stores.sql.sqlite import SqliteDatabase
@@ -28,8 +27,6 @@ from corpid.stores.sql.transient import SqlTransientStore
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from corpid.stores.sql.audit_retention import PruneResult, RetentionPeriods
 
 POOL_SIZE: Final = 10
 """connections of one process to PostgreSQL"""
@@ -43,33 +40,6 @@ class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
     transient: SqlTransientStore
     database: Database
     cipher: SecretCipher
-
-    async def rewrap(self, event: AuditEvent) -> int:
-        """Encrypt values of an older key again.
-
-        Returns the number of secrets. Raises EncryptionError, then nothing changed. Source: D43
-        """
-        return await rewrap(self.database, self.cipher, self.registry.audit, event)
-
-    async def prune(
-        self, event: AuditEvent, *, now: float, kept: RetentionPeriods, last: int = AFTER_EVERY_NUMBER
-    ) -> PruneResult:
-        """Remove old audit entries, as `audit_retention.prune`.
-
-        docs/decisions/0008
-        """
-        from corpid.stores.sql import audit_retention  # noqa: PLC0415 - one command needs it
-
-        return await audit_retention.prune(self.database, self.registry.audit, event, now=now, kept=kept, last=last)
-
-    async def erase(self, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
-        """Erase details of audit entries, as `audit_retention.erase`.
-
-        docs/decisions/0015
-        """
-        from corpid.stores.sql import audit_retention  # noqa: PLC0415 - one command needs it
-
-        return await audit_retention.erase(self.database, self.registry.audit, event, query, now=now)
 
     async def close(self) -> None:
         """Write remaining changes and close the database.
@@ -93,15 +63,16 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
     D43, docs/architecture.md, "One-time use".
     """
     (schema.migrate if migrate else schema.check)(path)
-    database = SqliteDatabase(path)
+    database, lost = SqliteDatabase(path), 0.0
+    stores = _stores(database, cipher, clock, reject_issued_before=lambda: lost)
     try:
         await check_cipher(database, cipher)
-        await after_copy(database, Audit(database, clock), _COPY_FOUND, now=clock())
+        await after_copy(database, stores.registry.audit, _COPY_FOUND, now=clock())
         lost = await after_machine_restart(database, start=machine_start(), now=clock())
     except BaseException:
         await database.close()
         raise
-    return _stores(database, cipher, clock, reject_issued_before=lambda: lost)
+    return stores
 
 
 async def open_postgresql(

@@ -30,10 +30,12 @@ from sqlalchemy.dialects import postgresql as postgresql_dialect
 
 from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
 from corpid.rules.failures import StoreUnavailable
-from corpid.stores.sql.statements import CompiledStatement, Database, Row, Statement, Transaction
+from corpid.stores.sql.statements import Database, Row, Transaction, by_shape
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from corpid.stores.sql.statements import Statement
 
     Admission: TypeAlias = Callable[[Any], Awaitable[None]]
     Question: TypeAlias = Callable[[Any, str, Row], Awaitable[Any]]
@@ -71,13 +73,9 @@ STATEMENT_SECONDS: Final = 5
 _ANSWER_SECONDS: Final = 1.0
 """how much longer an answer may take, by ours: a server that hangs counts nothing"""
 _NUL: Final = "\0"
-_ADDRESS: Final[sa.ColumnElement[Any]] = sa.literal_column("ctid")
 _COMMIT: Final = "COMMIT"
 _ROLLBACK: Final = "ROLLBACK"
-# Not EXTRACT: pg_stat_statements writes its field as a parameter, which the grammar refuses in a PREPARE.
-_MILLISECONDS: Final = sa.cast(
-    sa.func.floor(sa.func.date_part("epoch", sa.func.clock_timestamp()) * sa.literal_column("1000")), sa.BigInteger
-)
+_DIALECT: Final = postgresql_dialect.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """the driver's exceptions; a timeout is an OSError"""
 ACQUIRE_SECONDS: Final = 2.0
@@ -162,21 +160,13 @@ class PostgresDatabase:
     def __init__(self, pool: asyncpg.Pool, place: str, connector: Connector) -> None:
         self.place: Final = place
         """its address without secrets, for messages"""
-        self.now: Final[sa.ColumnElement[int]] = _MILLISECONDS
         self.has_clock: Final = True
         self.writes_in_queries: Final = True
         self._connector: Final = connector
         self._connections: Final = Connections(pool)
-        self._dialect: Final = postgresql_dialect.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+        self.dialect: Final[sa.Dialect] = _DIALECT
         self._loop: Final = asyncio.get_running_loop()
         self._open: Final[dict[asyncio.Task[Any] | None, Any]] = {}
-        self._holders: Final[dict[int, CompiledStatement]] = {}
-        """lock → the statement that says who has it"""
-
-    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
-        """By row addresses: a join would make the planner guess their number."""
-        addresses = chosen.with_only_columns(_ADDRESS, maintain_column_froms=True).scalar_subquery()
-        return sa.any_(sa.func.array(addresses)) == _ADDRESS
 
     @property
     def is_pooled(self) -> bool:
@@ -188,38 +178,38 @@ class PostgresDatabase:
         """Connections that a statement or a transaction has now."""
         return self._connections.in_use
 
-    def prepare(self, statement: Statement) -> CompiledStatement:
-        return CompiledStatement(statement, self._dialect)
-
-    async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
-        bound = prepared.bind(values)
+    async def row(self, statement: Statement, values: Mapping[str, Any]) -> Row | None:
+        text, bind = statement.compiled(self.dialect)
+        bound = bind(values)
         if _has_nul(bound):
             return None
-        row: Row | None = await self._ask(_fetch_row, prepared.text, bound)
+        row: Row | None = await self._ask(_fetch_row, text, bound)
         return row
 
-    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
-        bound = prepared.bind(values)
+    async def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
+        text, bind = statement.compiled(self.dialect)
+        bound = bind(values)
         if _has_nul(bound):
             return []
-        rows: list[Row] = await self._ask(_fetch, prepared.text, bound)
+        rows: list[Row] = await self._ask(_fetch, text, bound)
         return rows
 
-    async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
-        bound = prepared.bind(values)
+    async def run(self, statement: Statement, values: Mapping[str, Any]) -> int:
+        text, bind = statement.compiled(self.dialect)
+        bound = bind(values)
         if _has_nul(bound):
             raise Conflict("it contains U+0000, which PostgreSQL does not keep")
-        tag: str = await self._ask(_execute, prepared.text, bound)
+        tag: str = await self._ask(_execute, text, bound)
         return int(tag.rpartition(" ")[2])
 
-    async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
+    async def write(self, statement: Statement, values: Mapping[str, Any]) -> int:
         """PostgreSQL commits a single statement by itself, in one round trip."""
-        return await self.run(prepared, values)
+        return await self.run(statement, values)
 
-    async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
+    async def write_all(self, every: Sequence[Statement], values: Mapping[str, Any]) -> None:
         async with self.transaction():
-            for prepared in every:
-                await self.run(prepared, values)
+            for statement in every:
+                await self.run(statement, values)
 
     def transaction(self) -> Transaction:
         return Transaction(self)
@@ -260,9 +250,7 @@ class PostgresDatabase:
         """Nothing to check: PostgreSQL confirms a write only after writing it."""
 
     async def writers(self, lock: int) -> frozenset[str]:
-        if lock not in self._holders:
-            self._holders[lock] = self.prepare(select_holders(lock))
-        return frozenset(name for (name,) in await self.rows(self._holders[lock], {}))
+        return frozenset(name for (name,) in await self.rows(select_holders(lock), {}))
 
     async def outlive_writers(self, lock: int) -> None:
         await outlive_writers(self, lock)
@@ -481,6 +469,7 @@ async def is_pooled(connection: asyncpg.Connection) -> bool:
     return answer == "SELECT 0"
 
 
+@by_shape
 def select_holders(lock: int) -> sa.Select[tuple[str]]:
     """The transactions of others that have an advisory lock.
 

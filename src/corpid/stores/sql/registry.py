@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from corpid.stores.encryption_at_rest import SecretCipher
+    from corpid.stores.sql.audit_retention import AuditRetention
     from corpid.stores.sql.statements import Database, Transaction
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ def load_stores() -> None:
     """
     from corpid.stores.sql import (  # noqa: F401
         audit,
+        audit_retention,
         clients,
         deployment,
         directory,
@@ -54,7 +56,7 @@ class Registry:
         self._clock: Final = clock
         self.lost_at: Final = lost_at
 
-    _kinds = _part(lambda self: sql.mappers.prepare_record_types(self._database, self._cipher))
+    _kinds = _part(lambda self: sql.mappers.record_types(self._cipher))
     _sign_outs = _part(lambda self: sql.sessions.SignOuts(self._database))
 
     audit = _part(lambda self: sql.audit.Audit(self._database, self._clock))
@@ -80,15 +82,20 @@ class Registry:
         lambda self: sql.factors.EmailChanges(self._database, self.audit, self._kinds, self._sign_outs)
     )
 
-    lists = _part(lambda self: sql.lists.RecordLists(self._database, self._kinds))
-    outdated_words = _part(lambda self: sql.words.OutdatedWords(self._database, self._kinds))
+    lists = _part(lambda self: sql.lists.RecordLists(self._database))
+    outdated_words = _part(lambda self: sql.words.OutdatedWords(self._database))
     directory = _part(
         lambda self: sql.directory.Directory(self._database, self.audit, self._kinds, self._sign_outs, self.lists)
     )
     provisioning = _part(lambda self: sql.members.Provisioning(self._database))
     invitations = _part(lambda self: sql.members.Invitations(self._database))
-    notices = _part(lambda self: sql.notices.NoticeQueue(self._database, self._kinds))
+    notices = _part(lambda self: sql.notices.NoticeQueue(self._database))
     access_reviews = _part(lambda self: sql.notices.AccessReviews(self._database, self.notices))
+
+    @property
+    def retention(self) -> AuditRetention:
+        """Removal of old entries of the audit, which has no spans."""
+        return sql.audit_retention.AuditRetention(self._database, self.audit)
 
     def transaction(self) -> Transaction:
         """Changes of this task that become true together, or not at all.

@@ -15,16 +15,27 @@ import sqlalchemy as sa
 from corpid.rules.authentication.records import Credentials, Session, SessionFactors
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
-from corpid.stores.sql.columns import Codec, ExpiringRows, belongs_to_person, columns, record_table, text_parameter
-from corpid.stores.sql.statements import CompiledStatement, Database, insert, parameters, upsert
+from corpid.stores.sql.audit import Audit, AuditedPart
+from corpid.stores.sql.columns import (
+    ExpiringRows,
+    belongs_to_person,
+    columns,
+    is_live,
+    record_codec,
+    record_table,
+    text_parameter,
+)
+from corpid.stores.sql.part import Part
+from corpid.stores.sql.statements import Statement, by_shape, insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
-    from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.mappers import Kinds, RecordType
+    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.statements import Database
 
 _SESSIONS: Final = record_table(sessions, Session)
+_CREDENTIALS: Final = record_codec(Credentials)
 _SESSION_END: Final = len(_SESSIONS.columns)
 _OWNED: Final = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
 
@@ -38,30 +49,27 @@ class LockedRows(msgspec.Struct, frozen=True, kw_only=True):
     """hashes"""
 
 
-class SignOuts:
-    """Signing a person out, inside the caller's transaction."""
+_LOCK_SESSIONS: Final = Statement(lambda: _locked(sessions.c.session_id))
+_LOCK_LINKS: Final = Statement(lambda: _locked(links.c.link_hash))
+_END_SESSIONS: Final = Statement(
+    lambda: sa.delete(sessions).where(
+        belongs_to_person(sessions),
+        sessions.c.session_id != sa.bindparam("but_session"),
+        sessions.c.browser_id != sa.bindparam("but_browser"),
+    )
+)
+_END_LINKS: Final = Statement(lambda: sa.delete(links).where(belongs_to_person(links)))
+_END_EMAIL_CHANGE: Final = Statement(lambda: sa.delete(email_changes).where(belongs_to_person(email_changes)))
 
-    def __init__(self, database: Database) -> None:
-        self._database: Final = database
-        self._sessions: Final = database.prepare(lambda: _locked(sessions.c.session_id))
-        self._links: Final = database.prepare(lambda: _locked(links.c.link_hash))
-        self._end_sessions: Final = database.prepare(
-            lambda: sa.delete(sessions).where(
-                belongs_to_person(sessions),
-                sessions.c.session_id != sa.bindparam("but_session"),
-                sessions.c.browser_id != sa.bindparam("but_browser"),
-            )
-        )
-        self._end_links: Final = database.prepare(lambda: sa.delete(links).where(belongs_to_person(links)))
-        self._end_email_change: Final = database.prepare(
-            lambda: sa.delete(email_changes).where(belongs_to_person(email_changes))
-        )
+
+class SignOuts(Part):
+    """Signing a person out, inside the caller's transaction."""
 
     async def lock(self, user_id: str) -> LockedRows:
         """Lock a person's sessions and links; credentials, if touched, are locked first."""
         return LockedRows(
-            sessions=await self._keys(self._sessions, user_id),
-            links=await self._keys(self._links, user_id),
+            sessions=await self._keys(_LOCK_SESSIONS, user_id),
+            links=await self._keys(_LOCK_LINKS, user_id),
         )
 
     async def end_sessions(self, user_id: str, *, but_session: str = "", but_browser: str = "") -> None:
@@ -70,30 +78,41 @@ class SignOuts:
         `but_session`, and those of `but_browser`.
         """
         values = {"user_id": user_id, "but_session": but_session, "but_browser": but_browser}
-        await self._database.run(self._end_sessions, values)
+        await self._database.run(_END_SESSIONS, values)
 
     async def end_links(self, user_id: str) -> None:
         """End a person's locked links."""
-        await self._database.run(self._end_links, {"user_id": user_id})
+        await self._database.run(_END_LINKS, {"user_id": user_id})
 
     async def end_email_change(self, user_id: str) -> None:
         """End a person's waiting change of address, locked with the person."""
-        await self._database.run(self._end_email_change, {"user_id": user_id})
+        await self._database.run(_END_EMAIL_CHANGE, {"user_id": user_id})
 
-    async def _keys(self, locked: CompiledStatement, user_id: str) -> frozenset[str]:
+    async def _keys(self, locked: Statement, user_id: str) -> frozenset[str]:
         return frozenset(key for (key,) in await self._database.rows(locked, {"user_id": user_id}))
+
+
+class PeoplePart(AuditedPart):
+    """A part that changes people, and may sign them out."""
+
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
+        super().__init__(database, audit)
+        self._kinds: Final = kinds
+        self._sign_outs: Final = sign_outs
 
 
 def _locked(key: sa.Column[str]) -> sa.Select[Any]:
     return sa.select(key).where(belongs_to_person(key.table)).order_by(key).with_for_update()
 
 
-def unless_there(credentials: RecordType) -> sa.Executable:
+@Statement
+def insert_unless_there() -> sa.Executable:
     """Insert a row to lock, also for a person without one."""
-    return insert(credentials.table).values(parameters(credentials.codec.written)).on_conflict_do_nothing()
+    return insert(credentials).values(parameters(_CREDENTIALS.written)).on_conflict_do_nothing()
 
 
-def _person_now(secret: Codec[Credentials]) -> sa.Select[Any]:
+@Statement
+def _person_now() -> sa.Select[Any]:
     """Select a person's current state for comparison.
 
     The parameters are `user_id` and `passkey`. The columns are whether the person is enabled, the number of their
@@ -101,19 +120,19 @@ def _person_now(secret: Codec[Credentials]) -> sa.Select[Any]:
     """
     owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
     return (
-        sa.select(users.c.enabled, owned, *columns(credentials, secret))
+        sa.select(users.c.enabled, owned, *columns(credentials, _CREDENTIALS))
         .join_from(users, credentials, credentials.c.user_id == users.c.user_id, isouter=True)
         .where(belongs_to_person(users))
     )
 
 
-def _person_locked(secret: Codec[Credentials], *, passkey: bool) -> sa.Select[Any]:
+def _select_person_locked(passkey: bool) -> sa.Select[Any]:
     """Select and lock the rows of `_person_now`.
 
     No row if the credentials, or the passkey if one is given, are missing. The passkey is locked too, not counted:
     whoever waits for a lock reads the locked rows again, and nothing else.
     """
-    found = sa.select(users.c.enabled, sa.literal(int(passkey)), *columns(credentials, secret)).join_from(
+    found = sa.select(users.c.enabled, sa.literal(int(passkey)), *columns(credentials, _CREDENTIALS)).join_from(
         users, credentials, credentials.c.user_id == users.c.user_id
     )
     if passkey:
@@ -122,14 +141,18 @@ def _person_locked(secret: Codec[Credentials], *, passkey: bool) -> sa.Select[An
     return found.where(belongs_to_person(users)).with_for_update(read=True, of=locked)
 
 
-def _put_if_as_stored(secret: Codec[Credentials], *, passkey: bool) -> sa.Insert:
+_person_locked: Final = by_shape(_select_person_locked)
+
+
+@by_shape
+def _put_if_as_stored(passkey: bool) -> sa.Insert:
     """Store a session if its person's factors are as they were stored.
 
     The person must be enabled. `seen_hash` and `seen_secret` are the stored values that were loaded. The person and the
     factors are locked, so that a change of them finds the session.
     """
     row = [sa.cast(sa.bindparam(name), sessions.c[name].type).label(name) for name in _SESSIONS.written]
-    locked = _person_locked(secret, passkey=passkey).with_only_columns(*row)
+    locked = _select_person_locked(passkey).with_only_columns(*row)
     same = (
         users.c.enabled,
         credentials.c.password_hash.is_not_distinct_from(text_parameter("seen_hash")),
@@ -138,62 +161,60 @@ def _put_if_as_stored(secret: Codec[Credentials], *, passkey: bool) -> sa.Insert
     return sa.insert(sessions).from_select(list(_SESSIONS.written), locked.where(*same))
 
 
-class Sessions(ExpiringRows):
+_THIS: Final = sessions.c.session_id == sa.bindparam("session_id")
+_GET: Final = _SESSIONS.query(lambda found: found.where(_THIS, is_live(sessions)))
+_OF_PERSON: Final = _SESSIONS.query(
+    lambda found: found.where(belongs_to_person(sessions), is_live(sessions)).order_by(
+        sessions.c.auth_time.desc(), sessions.c.session_id
+    )
+)
+_PUT: Final = Statement(_SESSIONS.upsert)
+_END: Final = Statement(lambda: sa.delete(sessions).where(_THIS))
+_USE: Final = Statement(lambda: sa.update(sessions).where(_THIS).values(seen_at=sa.bindparam("at")))
+_USE_FOR: Final = Statement(
+    lambda: sa.update(sessions).where(_THIS).values(seen_at=sa.bindparam("at"), entity_id=sa.bindparam("chosen"))
+)
+_OWN_NAMES: Final = belongs_to_person(browser_names)
+_NAMES: Final = Statement(lambda: sa.select(browser_names.c.browser_key, browser_names.c.name).where(_OWN_NAMES))
+_PUT_NAME: Final = Statement(lambda: upsert(browser_names, tuple(browser_names.c.keys())))
+_REMOVE_NAME: Final = Statement(
+    lambda: sa.delete(browser_names).where(_OWN_NAMES, browser_names.c.browser_key == text_parameter("browser_key"))
+)
+
+
+@Statement
+def _cut_names() -> sa.Executable:
+    latest = browser_names.c.named_at.desc(), browser_names.c.browser_key
+    old = sa.select(browser_names.c.browser_key).where(_OWN_NAMES).order_by(*latest).offset(BROWSER_NAMES)
+    return sa.delete(browser_names).where(_OWN_NAMES, browser_names.c.browser_key.in_(old))
+
+
+@Statement
+def _with_factors() -> sa.Executable:
+    owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
+    people = sessions.join(users, users.c.user_id == sessions.c.user_id)
+    return (
+        sa.select(*columns(sessions, _SESSIONS), owned, *columns(credentials, _CREDENTIALS))
+        .select_from(people.outerjoin(credentials, credentials.c.user_id == users.c.user_id))
+        .where(_THIS, is_live(sessions))
+    )
+
+
+class Sessions(PeoplePart, ExpiringRows):
     """Signed-in browsers; listed and ended."""
 
+    table = sessions
+
     def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
-        super().__init__(database, sessions)
-        self._audit: Final = audit
-        self._sign_outs: Final = sign_outs
+        super().__init__(database, audit, kinds, sign_outs)
         self._secret: Final = kinds[Credentials].codec
-        self._look: Final = database.prepare(lambda: _person_now(self._secret))
-        self._lock: Final = database.prepare(lambda: _person_locked(self._secret, passkey=False))
-        self._lock_with_passkey: Final = database.prepare(lambda: _person_locked(self._secret, passkey=True))
-        self._unless_there: Final = database.prepare(lambda: unless_there(kinds[Credentials]))
-        this = sessions.c.session_id == sa.bindparam("session_id")
-        live = self.live
-        self._get: Final = _SESSIONS.query(database, lambda found: found.where(this, live))
-        owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
-        people = sessions.join(users, users.c.user_id == sessions.c.user_id)
-        self._with_factors: Final = database.prepare(
-            lambda: (
-                sa.select(*columns(sessions, _SESSIONS), owned, *columns(credentials, self._secret))
-                .select_from(people.outerjoin(credentials, credentials.c.user_id == users.c.user_id))
-                .where(this, live)
-            )
-        )
-        latest_first = sessions.c.auth_time.desc(), sessions.c.session_id
-        self._of: Final = _SESSIONS.query(
-            database, lambda found: found.where(belongs_to_person(sessions), live).order_by(*latest_first)
-        )
-        self._put: Final = database.prepare(_SESSIONS.upsert)
-        self._put_if: Final = database.prepare(lambda: _put_if_as_stored(self._secret, passkey=False))
-        self._put_if_with_passkey: Final = database.prepare(lambda: _put_if_as_stored(self._secret, passkey=True))
-        self._end: Final = database.prepare(lambda: sa.delete(sessions).where(this))
-        self._use: Final = database.prepare(lambda: sa.update(sessions).where(this).values(seen_at=sa.bindparam("at")))
-        self._use_for: Final = database.prepare(
-            lambda: sa.update(sessions).where(this).values(seen_at=sa.bindparam("at"), entity_id=sa.bindparam("chosen"))
-        )
-        owner = browser_names.c.user_id == sa.bindparam("user_id")
-        old = sa.select(browser_names.c.browser_key).where(owner).offset(BROWSER_NAMES)
-        old = old.order_by(browser_names.c.named_at.desc(), browser_names.c.browser_key)
-        self._names: Final = database.prepare(
-            lambda: sa.select(browser_names.c.browser_key, browser_names.c.name).where(owner)
-        )
-        self._put_name: Final = database.prepare(lambda: upsert(browser_names, tuple(browser_names.c.keys())))
-        self._cut_names: Final = database.prepare(
-            lambda: sa.delete(browser_names).where(owner, browser_names.c.browser_key.in_(old))
-        )
-        self._remove_name: Final = database.prepare(
-            lambda: sa.delete(browser_names).where(owner, browser_names.c.browser_key == text_parameter("browser_key"))
-        )
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
         """Live while now < expires_at, by the engine's clock if any.
 
         Source: D49
         """
-        return await self._get.one(session_id=session_id, now=milliseconds(now))
+        return await _GET.one(self._database, session_id=session_id, now=milliseconds(now))
 
     async def with_factors(self, session_id: str, *, passkey: str, now: float) -> SessionFactors | None:
         """A session, and its person's factors now.
@@ -201,7 +222,7 @@ class Sessions(ExpiringRows):
         `passkey` is the id of a credential, or empty. Source: D50
         """
         asked = {"session_id": session_id, "passkey": passkey, "now": milliseconds(now)}
-        row = await self._database.row(self._with_factors, asked)
+        row = await self._database.row(_with_factors, asked)
         if row is None:
             return None
         session, owned, stored = _SESSIONS.decode(row[:_SESSION_END]), row[_SESSION_END], row[_SESSION_END + 1 :]
@@ -210,11 +231,11 @@ class Sessions(ExpiringRows):
 
     async def list_for_user(self, user_id: str, *, now: float) -> list[Session]:
         """The live sessions of a person, the latest first."""
-        return await self._of.every(user_id=user_id, now=milliseconds(now))
+        return await _OF_PERSON.every(self._database, user_id=user_id, now=milliseconds(now))
 
     async def put(self, session: Session) -> None:
         """Raises MissingReference for a removed user."""
-        await self._database.write(self._put, _SESSIONS.encode(session))
+        await self._database.write(_PUT, _SESSIONS.encode(session))
 
     async def put_if_unchanged(
         self, session: Session, seen: Credentials, *, passkey: str = "", stored_secret: str | None = None
@@ -228,19 +249,22 @@ class Sessions(ExpiringRows):
         """
         secret = None if seen.totp_secret is None else stored_secret
         as_stored = {"passkey": passkey, "seen_hash": seen.password_hash, "seen_secret": secret}
-        put = self._put_if_with_passkey if passkey else self._put_if
+        put = _put_if_as_stored(bool(passkey))
         if await self._database.write(put, _SESSIONS.encode(session) | as_stored) == 1:
             return True
-        lock = self._lock_with_passkey if passkey else self._lock
+        lock = _person_locked(bool(passkey))
         async with self._database.transaction():
             held = await self._is_as_seen(lock, seen, passkey)
             if held is None and await self.is_unchanged(seen, passkey=passkey):
                 # A person without password and app may have no credentials that could be locked.
-                await self._database.run(self._unless_there, self._secret.encode(Credentials(user_id=seen.user_id)))
+                await self._database.run(
+                    insert_unless_there,
+                    self._secret.encode(Credentials(user_id=seen.user_id)),
+                )
                 held = await self._is_as_seen(lock, seen, passkey)
             if not held:
                 return False
-            await self._database.run(self._put, _SESSIONS.encode(session))
+            await self._database.run(_PUT, _SESSIONS.encode(session))
         return True
 
     async def is_unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
@@ -248,9 +272,9 @@ class Sessions(ExpiringRows):
 
         They are compared with the factors that were seen, and with the passkey of this id, if one is given.
         """
-        return bool(await self._is_as_seen(self._look, seen, passkey))
+        return bool(await self._is_as_seen(_person_now, seen, passkey))
 
-    async def _is_as_seen(self, look: CompiledStatement, seen: Credentials, passkey: str) -> bool | None:
+    async def _is_as_seen(self, look: Statement, seen: Credentials, passkey: str) -> bool | None:
         """None if nothing was found."""
         row = await self._database.row(look, {"user_id": seen.user_id, "passkey": passkey})
         if row is None:
@@ -262,7 +286,7 @@ class Sessions(ExpiringRows):
     async def end(self, session_id: str, event: AuditEvent) -> bool:
         """End a session; False if it had ended before."""
         async with self._database.transaction():
-            ended = await self._database.run(self._end, {"session_id": session_id}) == 1
+            ended = await self._database.run(_END, {"session_id": session_id}) == 1
             await self._audit.write(event)
         return ended
 
@@ -271,7 +295,7 @@ class Sessions(ExpiringRows):
 
         An ended one stays ended: False.
         """
-        statement = self._use if entity_id is None else self._use_for
+        statement = _USE if entity_id is None else _USE_FOR
         return await self._database.write(statement, {"session_id": session_id, "at": at, "chosen": entity_id}) == 1
 
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
@@ -283,7 +307,7 @@ class Sessions(ExpiringRows):
 
     async def browser_names(self, user_id: str) -> dict[str, str]:
         """The names that a person gave their browsers, by key."""
-        rows = await self._database.rows(self._names, {"user_id": user_id})
+        rows = await self._database.rows(_NAMES, {"user_id": user_id})
         return {str(key): str(name) for key, name in rows}
 
     async def name_browser(self, user_id: str, browser_key: str, name: str, event: AuditEvent, *, at: int) -> None:
@@ -294,8 +318,8 @@ class Sessions(ExpiringRows):
         values = {"user_id": user_id, "browser_key": browser_key}
         async with self._database.transaction():
             if name:
-                await self._database.run(self._put_name, {**values, "name": name, "named_at": at})
-                await self._database.run(self._cut_names, {"user_id": user_id})
+                await self._database.run(_PUT_NAME, {**values, "name": name, "named_at": at})
+                await self._database.run(_cut_names, {"user_id": user_id})
             else:
-                await self._database.run(self._remove_name, values)
+                await self._database.run(_REMOVE_NAME, values)
             await self._audit.write(event)

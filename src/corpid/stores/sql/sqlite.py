@@ -29,11 +29,13 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.migration import DatabaseBusy, DatabaseUnreachable
-from corpid.stores.sql.statements import CompiledStatement, Row, Statement, Transaction
+from corpid.stores.sql.statements import Row, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from corpid.stores.sql.statements import Statement
 
 
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -64,6 +66,7 @@ _PRAGMAS: Final = (
     "PRAGMA temp_store = MEMORY",
 )
 T = TypeVar("T")
+_DIALECT: Final = sqlite_dialect.dialect(paramstyle="qmark")
 LOCK_NAME: Final = "migrate.lock"
 _LOCK_SECONDS: Final = 60
 
@@ -76,11 +79,10 @@ class SqliteDatabase:
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
-        self.now: Final[sa.ColumnElement[int]] = sa.bindparam("now", type_=sa.BigInteger)
         self.has_clock: Final = False
         self.is_pooled: Final = False
         self.writes_in_queries: Final = False
-        self._dialect: Final = sqlite_dialect.dialect(paramstyle="qmark")
+        self.dialect: Final[sa.Dialect] = _DIALECT
         self._lock: Final = asyncio.Lock()
         self._loop: Final = asyncio.get_running_loop()
         self._owner: asyncio.Task[Any] | None = None
@@ -95,11 +97,6 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise translate_error(error, str(path)) from error
 
-    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
-        """By primary key."""
-        keys = list(table.primary_key)
-        return sa.tuple_(*keys).in_(chosen.with_only_columns(*keys))
-
     @property
     def connections_in_use(self) -> int:
         return 0
@@ -111,52 +108,52 @@ class SqliteDatabase:
     async def outlive_writers(self, lock: int) -> None:
         """There is one writer at a time."""
 
-    def prepare(self, statement: Statement) -> CompiledStatement:
-        return CompiledStatement(statement, self._dialect)
-
-    async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
-        bound, cursor = prepared.bind(values), None
+    async def row(self, statement: Statement, values: Mapping[str, Any]) -> Row | None:
+        text, bind = statement.compiled(self.dialect)
+        bound, cursor = bind(values), None
         # As `_at_once`, without its call: most statements of a request are rows.
         if self._owner is None or self._owner is current_task(self._loop):
             try:
-                cursor = self._cursor.execute(prepared.text, bound)
+                cursor = self._cursor.execute(text, bound)
             except sqlite3.Error as error:
                 if self._owner is not None or not is_busy(error):
                     raise self._failed_write(error) from error
         if cursor is None:
-            cursor = await self._after_others(prepared.text, bound)
+            cursor = await self._after_others(text, bound)
         try:
             row: Row | None = cursor.fetchone()
         except sqlite3.Error as error:
             raise translate_error(error, str(self.path)) from error
         return row
 
-    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
-        bound = prepared.bind(values)
-        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
+    async def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
+        text, bind = statement.compiled(self.dialect)
+        bound = bind(values)
+        cursor = self._at_once(text, bound) or await self._after_others(text, bound)
         try:
             return cursor.fetchall()
         except sqlite3.Error as error:
             raise translate_error(error, str(self.path)) from error
 
-    async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
-        bound = prepared.bind(values)
-        cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
+    async def run(self, statement: Statement, values: Mapping[str, Any]) -> int:
+        text, bind = statement.compiled(self.dialect)
+        bound = bind(values)
+        cursor = self._at_once(text, bound) or await self._after_others(text, bound)
         return cursor.rowcount
 
-    async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
+    async def write(self, statement: Statement, values: Mapping[str, Any]) -> int:
         if self._owner is not None and self._owner is current_task(self._loop):
-            return self._own(prepared, values).rowcount
+            return self._own(statement, values).rowcount
         async with self.transaction():
-            return await self.run(prepared, values)
+            return await self.run(statement, values)
 
-    async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
+    async def write_all(self, every: Sequence[Statement], values: Mapping[str, Any]) -> None:
         if self._owner is None or self._owner is not current_task(self._loop):
             async with self.transaction():
                 await self.write_all(every, values)
             return
-        for prepared in every:
-            self._own(prepared, values)
+        for statement in every:
+            self._own(statement, values)
 
     def transaction(self) -> Transaction:
         return Transaction(self)
@@ -241,10 +238,11 @@ class SqliteDatabase:
         await asyncio.to_thread(self._checkpoints.stop)
         self._connection.close()
 
-    def _own(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> sqlite3.Cursor:
+    def _own(self, statement: Statement, values: Mapping[str, Any]) -> sqlite3.Cursor:
         """Execute a statement in this task's transaction, which waits for nobody."""
         try:
-            return self._cursor.execute(prepared.text, prepared.bind(values))
+            text, bind = statement.compiled(self.dialect)
+            return self._cursor.execute(text, bind(values))
         except sqlite3.Error as error:
             raise self._failed_write(error) from error
 

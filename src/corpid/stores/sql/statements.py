@@ -1,7 +1,7 @@
-"""Prepared statements, transactions, and the interface of databases.
+"""Statements, transactions, and the interface of databases.
 
-A statement is written in SQLAlchemy Core. It is made and compiled to text when it is first used, so that a command
-makes the few that it needs; from then on a request costs the driver's own time only. `insert` is
+A statement stands in the module of its part, in SQLAlchemy Core. It is built and compiled to text when it is first used,
+so that a command makes the few that it needs; from then on a request costs the driver's own time only. `insert` is
 SQLite's construct, which PostgreSQL's compiler renders as well, so one statement serves both. The opposite would load
 PostgreSQL's dialects for SQLite, a tenth of a command's time.
 """
@@ -9,10 +9,9 @@ PostgreSQL's dialects for SQLite, a tenth of a command's time.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cache, lru_cache, partial, wraps
 from operator import itemgetter
-from types import FunctionType, MethodType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
@@ -24,73 +23,111 @@ from corpid.rules.oauth.errors import OAuthError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
 
     from sqlalchemy.sql.compiler import SQLCompiler
 
-__all__ = ["CompiledStatement", "Database", "Row", "Statement", "insert", "parameters", "upsert"]
+__all__ = ["Database", "Query", "Row", "Statement", "by_shape", "insert", "parameters", "upsert"]
 
+Q = TypeVar("Q")
 Row: TypeAlias = tuple[Any, ...]
+Build: TypeAlias = "sa.Executable | Callable[[], sa.Executable]"
+Bind: TypeAlias = "Callable[[Mapping[str, Any]], Row]"
+_SHAPES: Final = 1024
+"""statements of one kind that are kept: clients of the provisioning API combine filters"""
 
 
-Statement: TypeAlias = "sa.Executable | Callable[[], sa.Executable]"
-"""a statement, or a function that creates it on first use"""
+class Statement:
+    """A statement, built and compiled when a dialect first needs it."""
+
+    def __init__(self, build: Build) -> None:
+        self.compiled: Final[Callable[[sa.Dialect], tuple[str, Bind]]] = cache(partial(_compile, build))
+        """the text, and what orders values as the text has its parameters"""
 
 
-class CompiledStatement:
-    """A statement's text for one dialect, with positional values."""
+class Query(Statement, Generic[Q]):
+    """A statement, each of whose rows is a record."""
 
-    def __init__(self, statement: Statement, dialect: sa.Dialect) -> None:
-        self._statement: Final = statement
-        self._dialect: Final = dialect
+    def __init__(self, build: Build, decode: Callable[[Row], Q]) -> None:
+        super().__init__(build)
+        self._decode: Final = decode
 
-    @cached_property
-    def _compiled(self) -> tuple[str, Callable[[Mapping[str, Any]], Row]]:
-        key = (_identify(self._statement), self._dialect.name)
-        if key[0] is None:
-            return _compile(self._statement, self._dialect)
-        if key not in _COMPILED:
-            _COMPILED[key] = _compile(self._statement, self._dialect)
-        return _COMPILED[key]
+    async def one(self, database: Database, **values: object) -> Q | None:
+        """The only record, None if there is none. Raises StoreUnavailable."""
+        row = await database.row(self, values)
+        return None if row is None else self._decode(row)
 
-    @cached_property
-    def text(self) -> str:
-        return self._compiled[0]
-
-    @cached_property
-    def bind(self) -> Callable[[Mapping[str, Any]], Row]:
-        """Order values as the text has its parameters.
-
-        Constants of the statement are bound with them.
-        """
-        return self._compiled[1]
+    async def every(self, database: Database, **values: object) -> list[Q]:
+        """All records, in the order of the statement. Raises StoreUnavailable."""
+        return list(map(self._decode, await database.rows(self, values)))
 
 
-_COMPILED: Final[dict[tuple[Any, str], tuple[str, Callable[[Mapping[str, Any]], Row]]]] = {}
-"""what is the same in each registry of a process, by how it is built"""
+def query(decode: Callable[[Row], Q]) -> Callable[[Callable[[], sa.Executable]], Query[Q]]:
+    """Decorate what builds a query with what decodes its rows."""
+    return lambda build: Query(build, decode)
 
 
-def _identify(statement: Statement) -> tuple[Any, ...] | None:
-    """The code that builds a statement, and its arguments.
-
-    None if the statement may depend on more.
-
-    The arguments of a `partial` have to be constants of the process, such as tables and names.
-    """
-    if isinstance(statement, partial) and not statement.keywords:
-        parts = [_identify(each) if isinstance(each, FunctionType) else each for each in statement.args]
-        return None if any(each is None for each in parts) else (statement.func, *parts)
-    if isinstance(statement, FunctionType) and not statement.__closure__ and not statement.__defaults__:
-        return (statement.__code__,)
-    if isinstance(statement, MethodType):
-        return statement.__func__, statement.__self__
-    return None
+def by_shape(build: Callable[..., sa.Executable]) -> Callable[..., Statement]:
+    """Decorate what builds a statement for each shape of a question."""
+    return lru_cache(_SHAPES)(wraps(build)(lambda *shape: Statement(partial(build, *shape))))
 
 
-def _compile(statement: Statement, dialect: sa.Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Row]]:
-    built = statement if isinstance(statement, sa.Executable) else statement()
+def _compile(build: Build, dialect: sa.Dialect) -> tuple[str, Bind]:
+    built = build if isinstance(build, sa.Executable) else build()
     compiled = cast("SQLCompiler", cast("sa.ClauseElement", built).compile(dialect=dialect))
     constants = {name: value for name, value in compiled.params.items() if value is not None}
     return compiled.string, _binder(tuple(compiled.positiontup or ()), constants)
+
+
+class _Now(sa.ColumnElement[int]):
+    inherit_cache = True
+    type = sa.BigInteger()
+
+
+NOW: Final = _Now()
+"""this moment in epoch milliseconds: by the engine's clock, or the parameter `now` (D49)"""
+_GIVEN: Final = sa.bindparam("now", type_=sa.BigInteger)
+# Not EXTRACT: pg_stat_statements writes its field as a parameter, which the grammar refuses in a PREPARE.
+_BY_CLOCK: Final = sa.cast(
+    sa.func.floor(sa.func.date_part("epoch", sa.func.clock_timestamp()) * sa.literal_column("1000")), sa.BigInteger
+)
+_ADDRESS: Final[sa.ColumnElement[Any]] = sa.literal_column("ctid")
+
+
+class IsAmong(sa.ColumnElement[bool]):
+    """A condition: the row is among the few that `chosen` selects.
+
+    The others are not read.
+    """
+
+    inherit_cache = False
+
+    def __init__(self, table: sa.Table, chosen: sa.Select[Any]) -> None:
+        self.table, self.chosen = table, chosen
+
+
+@compiles(_Now, "sqlite")
+def _now_of_sqlite(_: _Now, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    return compiler.process(_GIVEN, **options)
+
+
+@compiles(_Now, "postgresql")
+def _now_of_postgresql(_: _Now, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    return compiler.process(_BY_CLOCK, **options)
+
+
+@compiles(IsAmong, "sqlite")
+def _among_of_sqlite(among: IsAmong, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    """By primary key."""
+    keys = list(among.table.primary_key)
+    return compiler.process(sa.tuple_(*keys).in_(among.chosen.with_only_columns(*keys)), **options)
+
+
+@compiles(IsAmong, "postgresql")
+def _among_of_postgresql(among: IsAmong, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    """By row addresses: a join would make the planner guess their number."""
+    addresses = among.chosen.with_only_columns(_ADDRESS, maintain_column_froms=True).scalar_subquery()
+    return compiler.process(sa.any_(sa.func.array(addresses)) == _ADDRESS, **options)
 
 
 class Database(Protocol):
@@ -100,11 +137,7 @@ class Database(Protocol):
     """
 
     @property
-    def now(self) -> sa.ColumnElement[int]:
-        """This moment inside a statement, in epoch milliseconds.
-
-        By the engine's clock, or the parameter `now`. Source: D49
-        """
+    def dialect(self) -> sa.Dialect: ...
 
     @property
     def writes_in_queries(self) -> bool:
@@ -112,17 +145,11 @@ class Database(Protocol):
 
     @property
     def has_clock(self) -> bool:
-        """True if `now` is the engine's own."""
+        """True if `NOW` is the engine's own."""
 
     @property
     def is_pooled(self) -> bool:
         """True if the first statement showed a pooler in between."""
-
-    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
-        """A condition: the row is among the few that `chosen` selects.
-
-        The others are not read.
-        """
 
     @property
     def connections_in_use(self) -> int:
@@ -140,30 +167,24 @@ class Database(Protocol):
         At once if there is only one writer, whose rows become visible in the order of their numbers.
         """
 
-    def prepare(self, statement: Statement) -> CompiledStatement:
-        """A statement in this database's dialect.
-
-        Made once per store, never per request; compiled once per process if only constants build it.
-        """
-
-    async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
+    async def row(self, statement: Statement, values: Mapping[str, Any]) -> Row | None:
         """The only row, or None.
 
         For look-ups by a unique key and for RETURNING.
         """
 
-    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]: ...
+    async def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[Row]: ...
 
-    async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
+    async def run(self, statement: Statement, values: Mapping[str, Any]) -> int:
         """Execute a statement without result rows; returns the affected rows."""
 
-    async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
+    async def write(self, statement: Statement, values: Mapping[str, Any]) -> int:
         """As `run`, in a transaction of its own unless one is open.
 
         In this task, that is.
         """
 
-    async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
+    async def write_all(self, every: Sequence[Statement], values: Mapping[str, Any]) -> None:
         """As `write`, several statements with the same values in one transaction."""
 
     def transaction(self) -> Transaction:

@@ -8,24 +8,22 @@ and `take` do not see it.
 from __future__ import annotations
 
 import asyncio
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from corpid.rules.data_loss import NO_LOSS, DataLoss
-from corpid.stores import READINESS, READINESS_SECONDS, Clock, in_turn, milliseconds
+from corpid.stores import READINESS, READINESS_SECONDS, in_turn, milliseconds
 from corpid.stores.sql.columns import LIMIT, integer_parameter
-from corpid.stores.sql.statements import Database, Transaction, insert, parameters
+from corpid.stores.sql.statements import NOW, Database, IsAmong, Statement, Transaction, by_shape, insert, parameters
 from corpid.stores.sql.tables import transient
-from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sqlalchemy.dialects.sqlite import Insert
 
-    from corpid.rules.transient import EngineCondition, PipelinedVerb
+    from corpid.rules.transient import PipelinedVerb
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
 _CHUNK: Final = 500
@@ -39,18 +37,20 @@ _LINEAGE: Final = "database"
 """kept in the deployment table, so it stays as it is"""
 
 
-def _values(now: sa.ColumnElement[int]) -> dict[str, sa.ColumnElement[Any]]:
+def _values() -> dict[str, sa.ColumnElement[Any]]:
     """A row that ends `ttl` after now."""
-    return {**parameters(_COLUMNS), "expires_at": now + integer_parameter("ttl")}
+    return {**parameters(_COLUMNS), "expires_at": NOW + integer_parameter("ttl")}
 
 
-def _put(now: sa.ColumnElement[int]) -> sa.Executable:
-    return _over(insert(transient).values(_values(now)))
+@Statement
+def _put() -> sa.Executable:
+    return _over(insert(transient).values(_values()))
 
 
-def _add(now: sa.ColumnElement[int]) -> sa.Executable:
-    statement = insert(transient).values(_values(now))
-    return _over(statement, where=transient.c.expires_at <= now).returning(sa.literal_column("1"))
+@Statement
+def _add() -> sa.Executable:
+    statement = insert(transient).values(_values())
+    return _over(statement, where=transient.c.expires_at <= NOW).returning(sa.literal_column("1"))
 
 
 def _over(statement: Insert, where: sa.ColumnElement[bool] | None = None) -> Insert:
@@ -58,37 +58,40 @@ def _over(statement: Insert, where: sa.ColumnElement[bool] | None = None) -> Ins
     return statement.on_conflict_do_update(index_elements=_PLACES, set_=written_over, where=where)
 
 
-def _looks(now: sa.ColumnElement[int], number: int) -> sa.Executable:
+@by_shape
+def _looks(number: int) -> sa.Executable:
     """Select several live rows, each with its place in the question."""
     return sa.union_all(
         *(
             sa.select(sa.literal_column(str(each)), *_CONTENT).where(
                 transient.c.kind == sa.bindparam(f"kind_{each}"),
                 transient.c.key == sa.bindparam(f"key_{each}"),
-                transient.c.expires_at > now,
+                transient.c.expires_at > NOW,
             )
             for each in range(number)
         )
     )
 
 
-def _counts(now: sa.ColumnElement[int], number: int) -> sa.Executable:
+@by_shape
+def _counts(number: int) -> sa.Executable:
     """Raise several counters, none of them twice."""
     own = ("kind", "key", "ttl")
     rows = []
     for each in range(number):
         bound = {name: sa.bindparam(f"{name}_{each}", type_=_TYPES[name]) for name in own}
-        expires_at = now + bound.pop("ttl")
+        expires_at = NOW + bound.pop("ttl")
         rows.append({**parameters(("value", "count")), **bound, "expires_at": expires_at})
-    return _raised(insert(transient).values(rows), now).returning(transient.c.key, transient.c["count"])
+    return _raised(insert(transient).values(rows)).returning(transient.c.key, transient.c["count"])
 
 
-def _count(now: sa.ColumnElement[int]) -> sa.Executable:
-    return _raised(insert(transient).values(_values(now)), now).returning(transient.c["count"])
+@Statement
+def _count() -> sa.Executable:
+    return _raised(insert(transient).values(_values())).returning(transient.c["count"])
 
 
-def _raised(statement: Insert, now: sa.ColumnElement[int]) -> Insert:
-    expired = transient.c.expires_at <= now
+def _raised(statement: Insert) -> Insert:
+    expired = transient.c.expires_at <= NOW
     raised = {
         "count": sa.case(
             (expired, statement.excluded["count"]), else_=transient.c["count"] + statement.excluded["count"]
@@ -102,16 +105,22 @@ _PLACE: Final = sa.tuple_(*_PLACES)
 _AFTER: Final = sa.tuple_(sa.bindparam("after_kind"), sa.bindparam("after_key")) < _PLACE
 _NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(LIMIT)
 """the places of the next batch, in order"""
+_CHUNK_OF_PLACES: Final = Statement(lambda: _NEXT)
+_LIVE: Final = sa.and_(_THIS, transient.c.expires_at > NOW)
+_LOOK: Final = Statement(lambda: sa.select(*_CONTENT).where(_LIVE))
+_TAKE: Final = Statement(lambda: sa.delete(transient).where(_LIVE).returning(*_CONTENT))
+_TIME: Final = Statement(lambda: sa.select(NOW))
 
 
-def _clear(database: Database) -> sa.Executable:
+@Statement
+def _clear() -> sa.Executable:
     """Remove expired rows of the next range.
 
     Rows that another process holds are left to the next round, so that no request waits for a sweep, nor a sweep for
     anybody.
     """
-    expired = sa.select(transient).where(database.is_among(transient, _NEXT), transient.c.expires_at <= database.now)
-    return sa.delete(transient).where(database.is_among(transient, expired.with_for_update(skip_locked=True)))
+    expired = sa.select(transient).where(IsAmong(transient, _NEXT), transient.c.expires_at <= NOW)
+    return sa.delete(transient).where(IsAmong(transient, expired.with_for_update(skip_locked=True)))
 
 
 class SqlTransientStore:
@@ -122,19 +131,8 @@ class SqlTransientStore:
         self._lost_at: Final = reject_issued_before
         self._rejected_before = 0.0
         self._loss = NO_LOSS
-        live = sa.and_(_THIS, transient.c.expires_at > database.now)
-        self.put: Final = database.prepare(lambda: _put(database.now))
-        self.look: Final = database.prepare(lambda: sa.select(*_CONTENT).where(live))
-        self.take: Final = database.prepare(lambda: sa.delete(transient).where(live).returning(*_CONTENT))
-        self.add: Final = database.prepare(lambda: _add(database.now))
-        self.count: Final = database.prepare(lambda: _count(database.now))
-        self.looks: Final = cache(lambda number: database.prepare(_looks(database.now, number)))
-        self.counts: Final = cache(lambda number: database.prepare(_counts(database.now, number)))
         self.written = 0
         """rows written since the last sweep"""
-        self._chunk: Final = database.prepare(_NEXT)
-        self._clear: Final = database.prepare(lambda: _clear(database))
-        self._time: Final = database.prepare(lambda: sa.select(database.now))
         self._swept_up_to: tuple[str, bytes] = _START
 
     @property
@@ -148,8 +146,16 @@ class SqlTransientStore:
             self._loss = DataLoss(name=repr(moment), reject_issued_before=moment)
         return self._loss
 
-    def reject_before(self, moment: float) -> None:
+    @property
+    def store_identity(self) -> str:
+        """A constant: the database itself notices the loss of its data (stores.data_loss)."""
+        return _LINEAGE
+
+    def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - there is one
         self._rejected_before = moment
+
+    async def close(self) -> None:
+        """Nothing: the database is closed by its opener."""
 
     def batch(self, now: float) -> SqlTransientBatch:
         """A transaction, joined by this task's batches and registry writes."""
@@ -157,7 +163,7 @@ class SqlTransientStore:
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         """Takes no lock."""
-        row = await self.database.row(self.look, {"kind": kind, "key": key, "now": milliseconds(now)})
+        row = await self.database.row(_LOOK, {"kind": kind, "key": key, "now": milliseconds(now)})
         return _content(*row) if row else None
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
@@ -166,7 +172,7 @@ class SqlTransientStore:
         for number, (kind, key) in enumerate(places):
             values[f"kind_{number}"], values[f"key_{number}"] = kind, key
         found: list[bytes | None] = [None] * len(places)
-        for number, value, count in await self.database.rows(self.looks(len(places)), values):
+        for number, value, count in await self.database.rows(_looks(len(places)), values):
             found[number] = _content(value, count)
         return found
 
@@ -174,7 +180,7 @@ class SqlTransientStore:
         """None on SQLite, which has no clock of its own."""
         if not self.database.has_clock:
             return None
-        row = await self.database.row(self._time, {})
+        row = await self.database.row(_TIME, {})
         return None if row is None else float(row[0]) / 1000
 
     def engine_time_at_least(self) -> None:
@@ -199,39 +205,14 @@ class SqlTransientStore:
     async def _sweep(self, now: int) -> int:
         kind, key = self._swept_up_to
         after = {"after_kind": kind, "after_key": key}
-        rows = await self.database.rows(self._chunk, {**after, "limit": _CHUNK})
+        rows = await self.database.rows(_CHUNK_OF_PLACES, {**after, "limit": _CHUNK})
         if not rows:
             self._swept_up_to = _START
             return 0
         last_kind, last_key = rows[-1]
         self._swept_up_to = (last_kind, bytes(last_key)) if len(rows) == _CHUNK else _START
         async with self.database.transaction():
-            return await self.database.run(self._clear, {**after, "limit": _CHUNK, "now": now})
-
-
-class SqlTransientEngine(TransientEngine):
-    """A TransientEngine on the registry's database, which is open already."""
-
-    def __init__(self, store: SqlTransientStore) -> None:
-        self._store: Final = store
-
-    async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:  # noqa: ARG002 - it restarts without a loss
-        return self._store
-
-    @property
-    def store_identity(self) -> str:
-        """A constant: the database itself notices the loss of its data (stores.data_loss)."""
-        return _LINEAGE
-
-    def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - there is one
-        self._store.reject_before(moment)
-
-    async def describe(self) -> list[EngineCondition]:
-        """Nothing: the doctor's check of the database is enough."""
-        return []
-
-    async def close(self) -> None:
-        """Nothing: the database is closed by its opener."""
+            return await self.database.run(_clear, {**after, "limit": _CHUNK, "now": now})
 
 
 class SqlTransientBatch(Transaction):
@@ -247,25 +228,25 @@ class SqlTransientBatch(Transaction):
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
         self._store.written += 1
         row = {"kind": kind, "key": key, "value": value, "count": 0, "now": self._now, "ttl": milliseconds(ttl)}
-        await self._database.row(self._store.put, row)
+        await self._database.row(_put, row)
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        row = await self._database.row(self._store.look, {"kind": kind, "key": key, "now": self._now})
+        row = await self._database.row(_LOOK, {"kind": kind, "key": key, "now": self._now})
         return _content(*row) if row else None
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        row = await self._database.row(self._store.take, {"kind": kind, "key": key, "now": self._now})
+        row = await self._database.row(_TAKE, {"kind": kind, "key": key, "now": self._now})
         return _content(*row) if row else None
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
         self._store.written += 1
         row = {"kind": kind, "key": key, "value": value, "count": 0, "now": self._now, "ttl": milliseconds(ttl)}
-        return await self._database.row(self._store.add, row) is not None
+        return await self._database.row(_add, row) is not None
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         self._store.written += 1
         row = {"kind": kind, "key": key, "value": b"", "count": by, "now": self._now, "ttl": milliseconds(ttl)}
-        counted = await self._database.row(self._store.count, row)
+        counted = await self._database.row(_count, row)
         return int(counted[0]) if counted else 0
 
     async def pipeline(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
@@ -282,7 +263,7 @@ class SqlTransientBatch(Transaction):
             values[f"kind_{number}"], values[f"key_{number}"] = kind, key
             values[f"ttl_{number}"] = milliseconds(ttl)
             keys.append(key)
-        rows = await self._database.rows(self._store.counts(len(places)), values)
+        rows = await self._database.rows(_counts(len(places)), values)
         counted: dict[bytes, int] = dict(rows)
         return [*map(counted.__getitem__, keys)]
 

@@ -35,7 +35,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.transient import EngineCondition, PipelinedVerb
 from corpid.stores import READINESS, READINESS_SECONDS, Clock, milliseconds
-from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
+from corpid.stores.transient import OpenedStore, OrderlyStops, TransientEngine
 from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.incarnations import Closing, NoOrderlyStops, StoreIncarnation
 from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
@@ -70,11 +70,9 @@ class ValkeyEngine(TransientEngine):
 
     def __init__(self, url: str) -> None:
         self._url: Final = url
-        self._store: ValkeyTransientStore | None = None
 
-    async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:
-        self._store = await open_valkey(self._url, clock=clock, stops=stops)
-        return self._store
+    async def open(self, *, clock: Clock, stops: OrderlyStops) -> OpenedStore:
+        return await open_valkey(self._url, clock=clock, stops=stops)
 
     async def close_for_restart(self, stops: OrderlyStops, *, name: str, seconds: int) -> None:
         """Refuses a cluster."""
@@ -84,30 +82,12 @@ class ValkeyEngine(TransientEngine):
         """Refuses a cluster."""
         return await incarnations.open_engine_again(self._url, stops)
 
-    @property
-    def store_identity(self) -> str:
-        """The store identity of the store's incarnation."""
-        return self._get_store.store_identity
-
-    def reject_before(self, moment: float, *, store_identity: str) -> None:
-        self._get_store.reject_before(moment, store_identity=store_identity)
-
     async def describe(self) -> list[EngineCondition]:
         """One condition for each primary."""
         try:
             return [_condition(each) for each in await _examine(self._url)]
         except StoreUnavailable as error:
             return [_condition(error)]
-
-    async def close(self) -> None:
-        if self._store is not None:
-            await self._store.close()
-
-    @property
-    def _get_store(self) -> ValkeyTransientStore:
-        if self._store is None:
-            raise RuntimeError("ValkeyEngine.open comes first")
-        return self._store
 
 
 async def open_valkey(url: str, *, clock: Clock, stops: OrderlyStops | None = None) -> ValkeyTransientStore:
@@ -142,6 +122,7 @@ class ValkeyTransientStore:
 
     @property
     def store_identity(self) -> str:
+        """That of the store's incarnation."""
         return incarnations.store_identity(self.keyspace.incarnation_name).decode()
 
     def reject_before(self, moment: float, *, store_identity: str) -> None:

@@ -95,7 +95,7 @@ class Spans:
         """A registry whose calls are spans, named by its engine."""
         attributes = {"db.system.name": system}
         parts = {name: _Traced(self, getattr(registry, name), name, attributes) for name in registry.part_names()}
-        return cast("Registry", SimpleNamespace(lost_at=registry.lost_at, **parts))
+        return cast("Registry", SimpleNamespace(lost_at=registry.lost_at, retention=registry.retention, **parts))
 
     def transient(self, store: TransientStore, system: str) -> TransientStore:
         """A transient store whose batches and verbs are spans."""
