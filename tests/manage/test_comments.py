@@ -22,7 +22,7 @@ from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.approvals import MOST_COMMENTS
 from corpid.rules.directory.changes import Conflict
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal
-from tests.manage.test_requests import acme, requested
+from tests.manage.test_requests import acme, requested, state
 from tests.manage.test_who_is_meant import owner
 from tests.manage.walking import follow
 from tests.sign_in.world import entity, form_of
@@ -159,3 +159,17 @@ async def test_a_requester_answers_at_a_service_that_is_no_longer_theirs(made: W
     assert [each.text for each in (await comment(made, request, "She joins in May", actor=bob)).comments] == [
         "She joins in May"
     ]
+
+
+async def test_who_approves_has_read_what_was_written_meanwhile(made: World) -> None:
+    """D55: a comment since the page was shown is shown first."""
+    await acme(made)
+    request = await requested(made)
+    browser = await in_portal(made, f"requests/{request.request_id}")
+    await comment(made, request, "Stop: this is not our Cora", actor=owner(made, "bob"))
+    await browser.fill_and_submit(button="approve")
+    assert "Something changed while you were on this page." in browser.page.text
+    assert "Stop: this is not our Cora" in browser.page.text
+    assert await state(made, request) == "pending"
+    await browser.fill_and_submit(button="approve")
+    assert await state(made, request) == "approved"

@@ -31,6 +31,7 @@ from corpid.stores.sql.statements import _compile, by_shape, parameters, upsert
 from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import EngineLink, packed
 from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.translations import ENGLISH
 from corpid.web.telemetry import access_log
 from tests import engines
 from tests.account.scene import account, at_account
@@ -297,6 +298,7 @@ async def _told(story: Callable[[World, Meter], Awaitable[None]], **options: Any
 
 def measured() -> dict[str, Cost]:
     """What each step costs, in the order in which the stories come to it."""
+    Renderer().compile(ENGLISH)  # which else the first page of a fresh clone would do
     found: dict[str, Cost] = {}
     for story, options in STORIES.items():
         embedded = asyncio.run(_told(story, **options))

@@ -294,6 +294,11 @@ def _why_not(found: Request) -> Phrase | None:
     return phrase("You made this request, so another administrator has to decide.")
 
 
+def _step_name(found: Request) -> str:
+    """The number of comments: who approves has read them all."""
+    return str(len(found.comments))
+
+
 async def show_request(at: PortalContext) -> View:
     """One request, with the forms that decide and comment (D55, D68)."""
     found = await _found(at)
@@ -323,6 +328,7 @@ async def show_request(at: PortalContext) -> View:
         *(tables if is_long else ()),
         *_show_comments(at, found),
         names=found.name_changes.digest if found.name_changes else "",
+        step_name=_step_name(found),
         back=None,
     )
 
@@ -429,6 +435,7 @@ async def save_decision(at: PortalContext) -> FormResult:
     if decision == "decline":
         await await_change(approvals.decline_request(at.registry, request_id, actor=at.actor, reason=given, now=now))
         return FormResult("request-declined", f"{REQUESTS}/{request_id}")
+    at.check_step(_step_name(found))
     names = at.form.get("names", "")
     await await_change(
         approvals.approve_request(at.registry, request_id, actor=at.actor, reason=given, now=now, names=names)
