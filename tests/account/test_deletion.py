@@ -19,11 +19,10 @@ from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, reachable, send, sessions
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, passkey, recovery
-from tests.sign_in.world import PASSWORD, SECRET, new_world, walk_to
+from tests.sign_in.world import PASSWORD, SECRET, World, new_world, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ACME = "200000001A"
 ASKED = "You have asked to delete your account"

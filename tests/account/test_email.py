@@ -28,13 +28,12 @@ from tests.account.scene import at_account, go, hidden, rejected, send, sessions
 from tests.enrolment.newcomer import GONE, followed, link_in, new_link
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import PASSWORD, entity, new_world
+from tests.sign_in.world import PASSWORD, World, entity, new_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 OLD: Final = "alice@old.example"
 NEW: Final = "alice.tan@new.example"

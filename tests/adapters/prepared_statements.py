@@ -40,12 +40,12 @@ from corpid.stores.sql import (
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.lists import Shape
 from corpid.stores.sql.members import RoleShape
+from corpid.stores.sql.members import Shape as FilterShape
 from corpid.stores.sql.statements import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpid.stores.sql.members import Shape as FilterShape
 
 QUESTIONS = (
     AuditQuery(),

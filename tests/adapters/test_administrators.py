@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerInvariant, LastOwnerRemoved, Precondition, SignOut
+from corpid.rules.directory.changes import (
+    ChangedMeanwhile,
+    LastOwnerInvariant,
+    LastOwnerRemoved,
+    Precondition,
+    SignOut,
+    StoreChange,
+)
 from corpid.rules.directory.records import (
     ActingPerson,
     Administrator,
@@ -23,7 +30,6 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place

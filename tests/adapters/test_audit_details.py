@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEvent, AuditQuery
+from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditQuery
 from corpid.rules.authentication.records import Credentials, FactorChange, FactorLink, Passkey
 from corpid.rules.directory.changes import MissingReference
 from corpid.rules.directory.records import Change, Membership, User
@@ -21,7 +21,6 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, write
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEntry
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from corpid.flows.operations import audit_stream
 from corpid.flows.operations.audit_stream import AuditStream, last_left, set_position
 from corpid.outbound import audit_targets
-from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
+from corpid.outbound.audit_targets import AuditTarget, UnusableAuthorities, audit_target
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.audit_stream import target
 from corpid.rules.directory.actors import CommandLine
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from corpid.outbound.audit_targets import AuditTarget
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

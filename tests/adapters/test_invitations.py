@@ -23,9 +23,9 @@ from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator, Person, ProvisioningToken
+from corpid.rules.directory.actors import Actor, DeploymentOperator, EntityAdministrator, Person, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, MissingReference, NameTaken, Precondition
-from corpid.rules.directory.invitations import SENDING_SECONDS, being_sent
+from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.rules.directory.records import Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.limits import RESEND_SECONDS
 from tests.adapters.opened import NOW
@@ -33,8 +33,6 @@ from tests.adapters.opened import NOW
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -26,12 +26,12 @@ from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, write_changes
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.actors import Actor, ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.directory.queries import Member, MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
@@ -52,8 +52,6 @@ from tests.world.provider import CheapPasswords
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.queries import Member
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -16,13 +16,12 @@ from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql.open import open_postgresql
+from corpid.stores.sql.open import SqlStores, open_postgresql
 from corpid.stores.sql.postgresql import open_database, parse_address, translate_error
 from corpid.stores.sql.statements import Statement
 from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 ORPHAN = Session(

@@ -25,7 +25,7 @@ from corpid.rules.directory.changes import (
 from corpid.rules.directory.invitations import accepted_by, account, placeholder
 from corpid.rules.directory.lists import MEMBERS
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -38,7 +38,6 @@ from tests.adapters.opened import EVENT
 from tests.adapters.stored_records import ACME, BOOKS, LEVY, LIM, TRADE, write
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.queries import MemberCondition
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

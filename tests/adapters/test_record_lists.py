@@ -24,6 +24,7 @@ from corpid.rules.directory.lists import (
     SERVICES,
     THIRD_PARTY_ASSIGNMENTS,
     USERS,
+    RecordList,
 )
 from corpid.rules.directory.records import Operator
 from tests.adapters.stored_records import write
@@ -31,7 +32,6 @@ from tests.adapters.test_directory_lists import EVERYTHING, NAMES
 from tests.adapters.test_directory_lists import USERS as PEOPLE
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.lists import RecordList
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

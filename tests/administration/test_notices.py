@@ -21,11 +21,10 @@ from corpid.rules.directory.records import Administrator, Change, Membership, Op
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused
 from corpid.rules.limits import DAY, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 from tests.administration.scene import HARBOUR, NAME, Process, acting, ask, begun, change, given, role, taken
-from tests.sign_in.world import BASE, entity
+from tests.sign_in.world import BASE, World, entity
 
 if TYPE_CHECKING:
     from tests.postbox import Sent
-    from tests.sign_in.world import World
 
 COMMAND = CommandLine(by="lee@node1")
 FILE = DirectoryFile.from_content("people.yaml", b"", by=COMMAND)

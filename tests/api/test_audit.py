@@ -11,13 +11,12 @@ from corpid.rules.directory.actors import CommandLine
 from tests.adapters.conftest import place
 from tests.adapters.opened import NOW
 from tests.adapters.test_audit_seals import ACTOR, three_seals, unguarded
-from tests.api.calling import ENTITY, HARBOUR, bound
+from tests.api.calling import ENTITY, HARBOUR, Api, bound
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE
 
 if TYPE_CHECKING:
     from tests.adapters.databases import Place
-    from tests.api.calling import Api
     from tests.protocol.provider import World
 
 __all__ = ["place"]

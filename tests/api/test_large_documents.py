@@ -20,14 +20,13 @@ from corpid.rules.directory.nodes import MOST_NODES, DirectoryError, json_value,
 from corpid.rules.directory.yaml_file import read_nodes
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
 from corpid.rules.oauth.api_client import StoredResponse
-from tests.api.calling import HARBOUR
+from tests.api.calling import HARBOUR, Api
 from tests.protocol.deployment import ISSUER
 from tests.world.clock import NOON
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.api.calling import Api
     from tests.protocol.provider import World
 
 PEOPLE = 1200

@@ -12,7 +12,7 @@ from corpid.rules.directory.values import Parameter
 from corpid.web.pages import role_fields
 from tests.account.scene import account, at_account
 from tests.account.test_own_access import YEAR, asked, managed, nadia
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.manage.access_scene import HARBOUR as PERMITS
 from tests.manage.access_scene import checker, demand, employed, identifier, requests, staffed
 from tests.manage.scene import ACME, in_portal, portal
@@ -21,7 +21,6 @@ from tests.sign_in.world import entity, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.browser.seeded import Recorder
 
 MINE: Final[Mapping[str, Visit]] = {
     "account-access-ask-entity": Visit("access/ask"),

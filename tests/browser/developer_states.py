@@ -31,7 +31,7 @@ from corpid_dev.web.mode import TITLE
 from corpid_dev.web.orders import OrdersPage
 from corpid_dev.web.pages import AnybodyPage, PersonFields
 from corpid_dev.web.readiness import ReadinessPage
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.developer.scene import developer
 from tests.developer.test_clients import SHOP, sent
 from tests.sign_in.world import world
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.web.pages.views import View
-    from tests.browser.seeded import Recorder
 
 EMPTY: Final = AnybodyPage(
     frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/sign-in/1", text=phrase("Back to the sign-in"))),

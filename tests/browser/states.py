@@ -25,7 +25,7 @@ from corpid.web.authentication.endpoints import SignInEnd
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import ButtonForm, Frame, Link
-from corpid.web.pages.views import AskPasskey, SecondFactorForm
+from corpid.web.pages.views import AskPasskey, SecondFactorForm, View
 from corpid_dev.web import documents
 from tests.browser import (
     access_states,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from _pytest.mark.structures import ParameterSet
 
-    from corpid.web.pages.views import View
 
 LONG: Final = "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesellschaft mbH"
 FRAME: Final = Frame(

@@ -25,14 +25,13 @@ from corpid.rules.directory.lists import (
     USERS,
 )
 from corpid.rules.directory.lists import MEMBERS as MEMBER_LIST
-from tests.cli.conftest import at
+from tests.cli.conftest import Terminal, at
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from corpid.engines import Stores
     from corpid.rules.directory.sections import Kind
-    from tests.cli.conftest import Terminal
 
 PASSWORD = "harbour lights at dawn"
 SOMEBODY = Person("5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")

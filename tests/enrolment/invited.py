@@ -12,12 +12,11 @@ from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import Change, Membership
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
-from tests.sign_in.world import entity
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     from corpid.rules.directory.invitations import OpenInvitation
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 HARBOUR: Final = "200000077H"
 NAME: Final = "Harbour Logistics"

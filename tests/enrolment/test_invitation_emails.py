@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,10 +20,7 @@ from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import HARBOUR, MAILBOX, NAME, WAITING, Sender
 from tests.postbox import Postbox
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 
 async def mark(made: World, waiting: str = WAITING) -> int:

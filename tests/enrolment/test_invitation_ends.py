@@ -32,11 +32,10 @@ from tests.enrolment.invited import (
 from tests.enrolment.newcomer import ELSEWHERE, GONE
 from tests.enrolment.test_links import heard
 from tests.postbox import Postbox
-from tests.sign_in.world import entity, new_world
+from tests.sign_in.world import World, entity, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.emails import Email
-    from tests.sign_in.world import World
 
 CODE: Final = "Enter your code"
 EXPIRED: Final = "This invitation has expired"

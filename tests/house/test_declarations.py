@@ -15,12 +15,11 @@ from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.refusals import Acts, ErrorCode, Reason
 from scripts import tables
 from scripts.reference import errors as error_reference
-from tests.house.source import ROOT, listed, modules, nodes
+from tests.house.source import ROOT, Module, listed, modules, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.house.source import Module
 
 CLASSES = {
     name: each

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -41,10 +40,7 @@ from tests.manage.test_identification import READER
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, three
 from tests.manage.test_who_is_meant import INVITED, TOKEN, limit, member, owner, provisioned
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 NAME = "nora@acme.example"
 TABLE = "user_name,service,role,parameter:Permit Year\nmarcus,HARBOUR,Checker,"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
@@ -19,10 +17,7 @@ from tests.manage.test_attacks_on_names import free
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_undo import press_undo
 from tests.manage.test_who_is_meant import INVITED, TOKEN, limit, member, provisioned, rename
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 DORA = "dora@acme.example"
 """the user name of Dora's account; whoever reads that mailbox need not be she"""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
-from corpid.flows.directory.apply import apply_document
+from corpid.flows.directory.apply import ApplyResult, apply_document
 from corpid.flows.directory.approvals import StaleRequest, approve_request
 from corpid.flows.directory.import_people import import_members, import_people
 from corpid.flows.directory.members import find_member
@@ -30,11 +29,7 @@ from tests.manage.test_attacks_on_names import EVIL, free
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, member, owner, provisioned
 from tests.postbox import Postbox
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from corpid.flows.directory.apply import ApplyResult
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 ROOT = CommandLine(by="root@host")
 LEVELS = f"""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
@@ -22,10 +20,7 @@ from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, ROW, acting, leave, page, three
 from tests.manage.test_who_is_meant import INVITED as GINA
 from tests.manage.test_who_is_meant import member, owner, rename
-from tests.sign_in.world import entity
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity
 
 
 async def accepted(made: World) -> None:

@@ -32,7 +32,7 @@ from corpid.web.context import SIGN_IN_PATH
 from corpid.web.http.server import Server
 from corpid.web.routes import PAGES_WITH_FORMS
 from corpid_dev.relying_party.browser import Browser
-from corpid_dev.relying_party.interfaces import INTERFACES
+from corpid_dev.relying_party.interfaces import INTERFACES, Interface
 from corpid_dev.relying_party.relying_party import RelyingParty
 from corpid_dev.web.demo_extension import DemoExtension
 from tests.engines import sqlite
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer
-    from corpid_dev.relying_party.interfaces import Interface
 
 R = TypeVar("R", bound="RunningProvider")
 EVENT: Final = AuditEvent(actor="operator", action="test.change")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.person_names import digest_names
-from corpid.web.pages.components import Actions, Form, Page, Paragraph
-from corpid.web.pages.layout import Link, ViewPart
+from corpid.web.pages.components import Actions, Form, Page, Paragraph, Part
+from corpid.web.pages.layout import FieldError, Link, ViewPart
 from corpid.web.sites import CHANGED_MEANWHILE, CONFIRMED, At, ConfirmationRequired, FormResult, PageContext, SitePage
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.texts import Phrase
-    from corpid.web.pages.components import Part
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 

@@ -36,8 +36,8 @@ from corpid.rules.directory.tables import MOST_TYPED, decode_table
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import phrase
-from corpid.web.context import ENTERED
+from corpid.texts import Phrase, phrase
+from corpid.web.context import ENTERED, WebContext
 from corpid.web.http.requests import (
     UPLOAD,
     cookie,
@@ -49,7 +49,7 @@ from corpid.web.http.requests import (
     upload_boundary,
 )
 from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
-from corpid.web.pages.layout import BARE, ButtonForm, FormView, Link, PageView
+from corpid.web.pages.layout import BARE, ButtonForm, FieldError, FormView, Link, PageView
 from corpid.web.pages.public_pages import not_found, remember_language
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled_page
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
@@ -85,9 +85,6 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session, SessionPurpose
-    from corpid.texts import Phrase
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
 
 EXTEND: Final = "extend"
 """the first part of the address at which a page is given more time: no page, and so no identifier, stands there"""

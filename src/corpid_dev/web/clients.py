@@ -24,6 +24,7 @@ from corpid.web.pages.client_fields import (
     FIELDS,
     INSTEAD,
     PREFIXES,
+    Choices,
     FieldGroup,
     add_faults,
     choices_of,
@@ -47,6 +48,7 @@ from corpid.web.pages.components import (
     Label,
     Page,
     Snippets,
+    Value,
     table,
 )
 from corpid.web.pages.errors import refusal_of
@@ -70,8 +72,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.nodes import Json
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
-    from corpid.web.pages.client_fields import Choices
-    from corpid.web.pages.components import Value
     from corpid.web.pages.views import View
     from corpid_dev.web.mode import Mode
 

@@ -24,6 +24,7 @@ from corpid.rules.directory.audit_reading import format_moment, own_event
 from corpid.rules.directory.changes import ChangedMeanwhile, MissingReference, Precondition, StoreChange
 from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.records import (
+    Account,
     Administrator,
     Assignment,
     Change,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import Account
 
 FORMAT: Final = "corpid-personal-data-1"
 _FIRST: Final[tuple[str, ...]] = ()

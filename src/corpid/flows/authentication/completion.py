@@ -19,6 +19,7 @@ from corpid.rules.oauth.errors import (
     AccessDenied,
     InvalidRequest,
     InvalidRequestURI,
+    OAuthError,
     list_values,
     reason_of,
     shorten_value,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.oauth.authorization_request import AuthorizationRequest, AuthorizationResponse
-    from corpid.rules.oauth.errors import OAuthError
     from corpid.stores.transient import TransientBatch
 
 OF_SESSION: Final = "session"

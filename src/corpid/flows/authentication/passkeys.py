@@ -21,7 +21,13 @@ from corpid.flows.authentication.sign_in import InvalidInput, PasskeyOffer, even
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused, relying_party
+from corpid.rules.authentication.passkeys import (
+    CounterWentBack,
+    NewPasskey,
+    PasskeyRefused,
+    RelyingParty,
+    relying_party,
+)
 from corpid.rules.authentication.records import FactorChange, Passkey
 from corpid.rules.authentication.sign_in import Interaction, SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
@@ -39,7 +45,6 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
     from corpid.rules.directory.records import Account, User
     from corpid.stores.transient import TransientBatch
 

@@ -17,7 +17,13 @@ from corpid.flows.authentication.interaction_context import InteractionContext, 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Session, SessionPurpose
-from corpid.rules.authentication.sign_in import InteractionOutcome, SecondFactorMethod, SignInState, StaleStep
+from corpid.rules.authentication.sign_in import (
+    Interaction,
+    InteractionOutcome,
+    SecondFactorMethod,
+    SignInState,
+    StaleStep,
+)
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Action, Object, authorise
 from corpid.rules.directory.actors import Person
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sign_in import Interaction
     from corpid.stores.transient import TransientBatch
 
 NOTED_SECONDS: Final = 120

@@ -32,6 +32,7 @@ from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.records import Credentials, Session
 from corpid.rules.authentication.sign_in import (
+    Interaction,
     InteractionOutcome,
     SecondFactorMethod,
     SignInEvent,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import Account, ActingPerson, User
     from corpid.stores.transient import TransientBatch
 

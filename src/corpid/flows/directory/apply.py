@@ -27,6 +27,9 @@ from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
 from corpid.rules.directory.document import (
     Current,
+    DirectoryDocument,
+    DocumentEntry,
+    Key,
     entry_text,
     named_users,
     new_users,
@@ -43,8 +46,10 @@ from corpid.rules.directory.records import (
     Entity,
     Membership,
     Service,
+    Sources,
     ThirdPartyGrant,
     User,
+    Verb,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTION_OF, SECTIONS, Kind
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, SourcedRecord, channel, people
@@ -66,8 +71,6 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
-    from corpid.rules.directory.records import Sources, Verb
     from corpid.stores.sql.registry import Registry
 
     Records: TypeAlias = dict[Kind, dict[Key, KeyedRecord]]

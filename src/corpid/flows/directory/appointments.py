@@ -24,6 +24,7 @@ from corpid.rules.directory.records import (
     AppointmentStatus,
     Change,
     Entity,
+    MemberDetails,
     Membership,
     Operator,
     OperatorLevel,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import MemberDetails
     from corpid.stores.sql.registry import Registry
 
 _LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")

@@ -6,7 +6,7 @@ request is a `RequestSummary`; for the administrators of its entity a `Request`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -37,7 +37,7 @@ from corpid.flows.directory.write import (
 )
 from corpid.rules.audit_actions import COMMENT, AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.actors import SYSTEM, Actor, EntityAdministrator
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
     MOST_COMMENTS,
@@ -67,6 +67,7 @@ from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
     ADMINISTRATOR_LEVELS,
     Administrator,
+    Approvals,
     Change,
     ChangeRequest,
     Entity,
@@ -74,17 +75,12 @@ from corpid.rules.directory.records import (
     RequestComment,
     Service,
 )
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import Approvals
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.registry import Registry
-    from corpid.texts import Phrase
 
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
 _PEOPLE_GONE: Final = phrase("the invitation was accepted, or somebody has left: make a new request")

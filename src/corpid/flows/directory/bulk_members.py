@@ -15,6 +15,7 @@ from corpid.flows.directory.member_changes import translate_refusals
 from corpid.flows.directory.members import MemberFilter, MemberSummary, list_members, load_member
 from corpid.flows.directory.write import (
     Refused,
+    RequestDetails,
     authorise_changes,
     check_changes,
     cut_parts,
@@ -30,7 +31,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.stores.sql.registry import Registry
 

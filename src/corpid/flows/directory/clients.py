@@ -18,7 +18,13 @@ from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.records import Change, Service
 from corpid.rules.directory.sections import read_api_client_members
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
+from corpid.rules.oauth.client_registration import (
+    PLAIN_RULES,
+    RegistrationError,
+    RegistrationRules,
+    public_key_set,
+    register_api_client,
+)
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
@@ -27,7 +33,6 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
 
 _KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}

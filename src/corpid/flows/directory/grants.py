@@ -28,6 +28,7 @@ from corpid.rules.directory.plan import with_stored_values
 from corpid.rules.directory.records import (
     Change,
     Entity,
+    GrantState,
     Membership,
     Service,
     ThirdPartyAssignment,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import GrantState
     from corpid.stores.sql.registry import Registry
 
 MOST_FOUND: Final = 8

@@ -16,6 +16,7 @@ from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.role_assignment import list_services
 from corpid.flows.directory.write import (
     IdentifierConflict,
+    RequestDetails,
     authorise_changes,
     guard_records,
     needs_approval,
@@ -27,7 +28,16 @@ from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, Service, User
+from corpid.rules.directory.records import (
+    Assignment,
+    Change,
+    ChangeRequest,
+    Entity,
+    MemberDetails,
+    Membership,
+    Service,
+    User,
+)
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
 from corpid.rules.directory.tables import AccessLine, parse_access
 from corpid.texts import Phrase, phrase
@@ -37,9 +47,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from corpid.flows.directory.invitations import InvitationLimit
-    from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import ChangeRequest, Entity
     from corpid.stores.sql.registry import Registry
 
 Verb = Literal["invite", "give", "change", "nothing"]

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.members import load_member
-from corpid.flows.directory.write import IdentifierConflict, Refused, authorise_changes, guard_records, write_changes
+from corpid.flows.directory.write import (
+    IdentifierConflict,
+    Refused,
+    RequestDetails,
+    authorise_changes,
+    guard_records,
+    write_changes,
+)
 from corpid.rules.directory.access import OWNER_STAYS, Forbidden, Object, refuse_early
 from corpid.rules.directory.actors import Actor, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.approvals import MOST_CHANGES
@@ -49,7 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from corpid.flows.directory.invitations import InvitationLimit
-    from corpid.flows.directory.write import RequestDetails
     from corpid.stores.sql.registry import Registry
 
 MOST_INVITED: Final = MOST_CHANGES

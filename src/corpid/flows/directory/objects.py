@@ -24,7 +24,16 @@ from corpid.rules.directory.lists import MEMBERS, ListTotal
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
-from corpid.rules.directory.objects import READ_ONLY, InvalidObject, MemberFault, key_of, parse_object, to_json_object
+from corpid.rules.directory.objects import (
+    READ_ONLY,
+    InvalidObject,
+    MemberFault,
+    ParsedObject,
+    Resource,
+    key_of,
+    parse_object,
+    to_json_object,
+)
 from corpid.rules.directory.plan import without_services
 from corpid.rules.directory.records import Administrator, Change, ChangeRequest, Membership, Service, ThirdPartyGrant
 
@@ -32,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.objects import ParsedObject, Resource
     from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.client_registration import RegistrationRules

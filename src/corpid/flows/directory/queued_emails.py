@@ -34,8 +34,17 @@ from corpid.rules.directory.change_texts import name_actor, title_changes
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.rules.directory.names import label_invited
-from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, WAITED_FOR, NoticeKind, is_still_told, may_approve
+from corpid.rules.directory.notices import (
+    LONGEST_WAIT_SECONDS,
+    WAITED_FOR,
+    NoticeGroup,
+    NoticeKind,
+    QueuedNotice,
+    is_still_told,
+    may_approve,
+)
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     ChangeRequest,
     Entity,
@@ -59,8 +68,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Namespace
     from corpid.flows.request_context import Provider
-    from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
-    from corpid.rules.directory.records import Administrator
     from corpid.rules.emails import Email
     from corpid.texts import Phrase
 

@@ -20,7 +20,15 @@ from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.queries import SEARCH_SERVICES, Member, RoleOrder, RoleSearch
-from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Service, ThirdPartyAssignment
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangeRequest,
+    Entity,
+    Service,
+    ThirdPartyAssignment,
+)
 from corpid.rules.directory.role_forms import NO_VALUES, ValuesInUse, is_open_to, most_frequent_values
 from corpid.rules.directory.words import words_of_search
 
@@ -28,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import ChangeRequest
     from corpid.stores.sql.registry import Registry
 
 MOST_SERVICES: Final = 1000

@@ -24,7 +24,7 @@ from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import ACTING_FOR, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
+from corpid.rules.directory.access import Forbidden, Level, Object, authorise, on_self
 from corpid.rules.directory.actors import (
     SYSTEM,
     Actor,
@@ -60,7 +60,7 @@ from corpid.rules.directory.changes import (
     StoreChange,
     list_role_parts,
 )
-from corpid.rules.directory.document import Current
+from corpid.rules.directory.document import Current, Key
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, name_invitation
 from corpid.rules.directory.names import canonical, fold_text
 from corpid.rules.directory.plan import APPROVERS, keys_named
@@ -79,8 +79,9 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    Verb,
 )
-from corpid.rules.directory.sections import KINDS
+from corpid.rules.directory.sections import KINDS, Kind
 from corpid.rules.directory.third_parties import AuthorisationEvent, AuthorisationSide, event_by, side_of, sides
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
@@ -88,10 +89,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.rules.directory.access import Level
-    from corpid.rules.directory.document import Key
-    from corpid.rules.directory.records import Verb
-    from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.directory import Directory, R
     from corpid.stores.sql.registry import Registry

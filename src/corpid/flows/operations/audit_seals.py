@@ -20,10 +20,13 @@ from corpid.rules.audit_seals import (
     SECONDS,
     TYP,
     Chain,
+    Digest,
     Prunes,
     RangeCheck,
     RemovalEntry,
+    Row,
     Seal,
+    SealClaims,
     SealFinding,
     covering,
     cut_ends,
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from corpid.jose.key_ring import SigningKey
-    from corpid.rules.audit_seals import Digest, Row, SealClaims
     from corpid.rules.directory.actors import Actor
     from corpid.rules.signing_keys import ProviderKey
     from corpid.stores.sql.registry import Registry

@@ -16,6 +16,9 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.document import Current, DocumentEntry, Key
 from corpid.rules.directory.plan import check
 from corpid.rules.directory.records import (
+    Administrator,
+    AppointmentStatus,
+    Approvals,
     Change,
     ChangeRequest,
     Entity,
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from corpid.rules.directory.access import Level
-    from corpid.rules.directory.records import Administrator, AppointmentStatus, Approvals
     from corpid.rules.fields import KeyedRecord
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -34,8 +34,6 @@ from corpid.rules.directory.values import NO_END
 from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from corpid.rules.fields import KeyedRecord
 
 

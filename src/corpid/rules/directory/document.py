@@ -25,13 +25,22 @@ from corpid.rules.directory.sections import (
     Kind,
 )
 from corpid.rules.fields import NOTHING, Field, KeyedRecord
-from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Scalar, quote_value, suggestion, unknown_field
+from corpid.rules.readers import (
+    InvalidValue,
+    Items,
+    Node,
+    Pairs,
+    Reader,
+    Scalar,
+    quote_value,
+    suggestion,
+    unknown_field,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpid.rules.directory.records import Membership, User
-    from corpid.rules.readers import Reader
 
 MOST_PROBLEMS: Final = 1000
 """of one file, after which the rest of it is not read"""

@@ -32,6 +32,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    Verb,
     names_user,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
@@ -43,8 +44,6 @@ from corpid.rules.oauth.records import Client
 from corpid.rules.readers import quote_value, suggestion
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import Verb
-
     Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, KeyedRecord]]]
     """kind → the document's entries, by key"""
     Named: TypeAlias = Mapping[Kind, set[Key]]

@@ -26,7 +26,7 @@ from corpid.stores.sql.columns import (
     text_parameters,
 )
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Query, Row, Statement, by_shape, insert, parameters
+from corpid.stores.sql.statements import Database, Query, Row, Statement, by_shape, insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     NO_COMPLETED_SIGN_IN,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
     from corpid.stores import Clock
-    from corpid.stores.sql.statements import Database
 
 
 WRITING_LOCK: Final = 0x436F72704945

@@ -39,6 +39,7 @@ from corpid.rules.directory.changes import (
     Precondition,
     RolesUnder,
     SignOut,
+    StoreChange,
     list_role_parts,
 )
 from corpid.rules.directory.invitations import CARRIED, is_redirection, name_invitation, placeholder
@@ -51,6 +52,7 @@ from corpid.rules.directory.records import (
     DeletionRequest,
     Membership,
     Operator,
+    Sources,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
@@ -58,21 +60,16 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.columns import columns, select_columns, text_parameter
-from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, fold_user_name
-from corpid.stores.sql.sessions import PeoplePart
-from corpid.stores.sql.statements import Statement, by_shape
+from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, Kinds, fold_user_name
+from corpid.stores.sql.sessions import PeoplePart, SignOuts
+from corpid.stores.sql.statements import Database, Statement, by_shape
 from corpid.stores.sql.tables import administrators, links, memberships, operators, users
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
-    from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.records import Sources
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database
 
 CHANGES_AT_ONCE: Final = 200
 """records of one transaction: a few milliseconds"""

@@ -22,9 +22,9 @@ from corpid.stores.sql.columns import (
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS
+from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS, RecordType
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import by_shape
+from corpid.stores.sql.statements import Row, by_shape
 from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
@@ -46,8 +46,6 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from corpid.stores.sql.mappers import RecordType
-    from corpid.stores.sql.statements import Row
 
 _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (Entity, "name"): BEGINNING_OF_NAME,

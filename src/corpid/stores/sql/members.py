@@ -11,7 +11,17 @@ from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, 
 from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import SEARCH_SERVICES, Member
+from corpid.rules.directory.queries import (
+    SEARCH_SERVICES,
+    ConditionOperator,
+    Member,
+    MemberCondition,
+    MemberName,
+    MemberQuery,
+    RoleOrder,
+    RoleSearch,
+    SortedBy,
+)
 from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import (
     LIMIT,
@@ -28,7 +38,7 @@ from corpid.stores.sql.directory import make_pattern
 from corpid.stores.sql.lists import bind_words, decode_member, has_word
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Query, Statement, by_shape, query
+from corpid.stores.sql.statements import Query, Row, Statement, by_shape, query
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     DUE,
@@ -47,17 +57,7 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from corpid.rules.directory.queries import (
-        ConditionOperator,
-        MemberCondition,
-        MemberName,
-        MemberQuery,
-        RoleOrder,
-        RoleSearch,
-        SortedBy,
-    )
     from corpid.rules.directory.records import Assignment, Entity, Membership
-    from corpid.stores.sql.statements import Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
 

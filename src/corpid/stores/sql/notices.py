@@ -26,7 +26,7 @@ from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS
 from corpid.stores.sql.members import TOKENS
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import IsAmong, Row, Statement, by_shape, insert, parameters, query
+from corpid.stores.sql.statements import Database, IsAmong, Row, Statement, by_shape, insert, parameters, query
 from corpid.stores.sql.tables import (
     HAS_END,
     NOTICE_ORDER,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-    from corpid.stores.sql.statements import Database
 
 E = TypeVar("E", bound=Assignment | ThirdPartyAssignment)
 _NOTICES: Final = record_table(notices, QueuedNotice)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 from corpid.flows import encrypted_values
 from corpid.flows.account import enrolment_steps, enrolments
-from corpid.flows.account.enrolments import EnrolmentStopped, HelpLapsed, InvitationExpired, NotHere, OpenElsewhere
+from corpid.flows.account.enrolments import (
+    Enrolment,
+    EnrolmentContext,
+    EnrolmentStopped,
+    HelpLapsed,
+    InvitationExpired,
+    NotHere,
+    OpenElsewhere,
+)
 from corpid.flows.account.links import PURPOSES, EnrolmentStep, Purpose, chosen_steps
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
@@ -26,7 +34,7 @@ from corpid.texts import Phrase, counted, phrase
 from corpid.web.account import factors
 from corpid.web.context import ENTERED, WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.components import BoldName, Disclosure, Form, Page, Paragraph, PasskeyForm, QuietButtons
+from corpid.web.pages.components import BoldName, Disclosure, Form, Page, Paragraph, Part, PasskeyForm, QuietButtons
 from corpid.web.pages.layout import BARE, ButtonForm, Field, FieldError, FormView, Frame, Link, ViewPart, time_limit
 from corpid.web.pages.responses import (
     COOKIE_SECONDS,
@@ -45,12 +53,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
-    from corpid.web.pages.components import Part
 
     Submit = Callable[..., Awaitable[Enrolment]]
 

@@ -18,7 +18,7 @@ from corpid.rules.authentication import totp
 from corpid.rules.authentication.passwords import SHORTEST_PASSWORD
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import PASSKEYS_PER_PERSON
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.account.page_context import AccountContext, AccountPage
 from corpid.web.pages.components import (
     Actions,
@@ -28,8 +28,10 @@ from corpid.web.pages.components import (
     Items,
     LinkList,
     Paragraph,
+    Part,
     PasskeyForm,
     RecoveryCodes,
+    Value,
 )
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import NO_STORE
@@ -40,9 +42,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.authentication.records import Passkey, PersonFactors
     from corpid.rules.directory.records import User
-    from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 

@@ -31,6 +31,7 @@ from corpid.flows.account.enrolments import (
     InvitationExpired,
     NotHere,
     NotOpened,
+    OpenedLink,
     OpenElsewhere,
 )
 from corpid.flows.account.links import PATH, PURPOSES, chosen_steps
@@ -48,7 +49,7 @@ from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.account import enrolment
 from corpid.web.account.enrolment import answered_page, show_ending, to_enrolment
 from corpid.web.account.page_context import OPENED_PATH, AccountContext, account_path
@@ -63,6 +64,7 @@ from corpid.web.pages.components import (
     Form,
     Page,
     Paragraph,
+    Part,
     QuietButtons,
     Subsection,
 )
@@ -83,14 +85,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.enrolments import OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import EmailChange
     from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Entity
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Part
 
 _FORM: Final = "link code"
 """what its form is bound to in addition to the browser (D35)"""

@@ -25,6 +25,7 @@ from corpid.web.api.calls import (
     JSON,
     MERGE_PATCH,
     Answer,
+    Call,
     parse_json,
     read_cursor,
     respond,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from corpid.rules.oauth.api_client import StoredResponse
-    from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
 BACKWARDS: Final = "~"

@@ -27,12 +27,20 @@ from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN, Json
 from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id
-from corpid.rules.directory.records import ChangeRequest, MemberDetails, Membership
+from corpid.rules.directory.records import (
+    Assignment,
+    ChangeRequest,
+    MemberDetails,
+    Membership,
+    ThirdPartyAssignment,
+    User,
+)
 from corpid.rules.readers import unknown_field
 from corpid.web.api import approvals
 from corpid.web.api.calls import (
     JSON,
     Answer,
+    Call,
     parse_json,
     read_cursor,
     read_number,
@@ -48,10 +56,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.access_review import ReviewedPerson
     from corpid.rules.authentication.records import Session
-    from corpid.rules.directory.records import Assignment, ThirdPartyAssignment, User
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.rules.oauth.consent import Consent
-    from corpid.web.api.calls import Call
 
 _WHERE: Final = {UNKNOWN_BROWSERS: "new", LINK_GUESSES: "link"}
 """group of browsers → its word, as the audit has it; any other is a known browser"""

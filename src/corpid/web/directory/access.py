@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -15,17 +15,17 @@ from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import MemberFilter, UnknownMember, load_member
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
-from corpid.flows.directory.role_assignment import UnknownRole
+from corpid.flows.directory.role_assignment import EntityRole, UnknownRole
 from corpid.flows.directory.write import Refused, needs_approval
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_CHANGES, kind_needs_approval
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, Change
-from corpid.rules.directory.role_forms import form_of, row_of
+from corpid.rules.directory.records import Assignment, Change, Service, ThirdPartyAssignment
+from corpid.rules.directory.role_forms import RoleForm, form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, MOST_TYPED, PARAMETER
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import PortalContext, PortalPage, names_shown, saved_or_requested
@@ -43,30 +43,23 @@ from corpid.web.pages.components import (
     Paragraph,
     Part,
     Radios,
+    Value,
     table,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, Link
+from corpid.web.pages.layout import Field, FieldError, Link
 from corpid.web.pages.responses import CsvFile
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date
-    from typing import Literal
 
     from starlette.responses import Response
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
-    from corpid.flows.directory.role_assignment import EntityRole
     from corpid.rules.directory.lists import ListTotal
-    from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Service, ThirdPartyAssignment
-    from corpid.rules.directory.role_forms import RoleForm
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Value
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 NEW: Final = "access/new"

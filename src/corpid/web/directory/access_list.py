@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
-from corpid.flows.directory.approvals import find_requested_removals
-from corpid.flows.directory.lists import read_all
+from corpid.flows.directory.approvals import RequestedRemovals, find_requested_removals
+from corpid.flows.directory.lists import ListPage, read_all
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
-from corpid.flows.directory.role_assignment import RoleFilter
+from corpid.flows.directory.role_assignment import EntityRole, RoleFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.queries import RoleOrder
@@ -32,8 +32,10 @@ from corpid.web.pages.components import (
     Filters,
     Label,
     Paragraph,
+    Part,
     Selection,
     Table,
+    Value,
     is_chosen,
     last_day,
     table,
@@ -46,10 +48,6 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.approvals import RequestedRemovals
-    from corpid.flows.directory.lists import ListPage
-    from corpid.flows.directory.role_assignment import EntityRole
-    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 ACCESS: Final = "access"

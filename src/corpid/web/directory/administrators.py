@@ -11,8 +11,15 @@ from corpid.flows.directory.lists import list_records
 from corpid.rules.directory import access as conditions
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.lists import SERVICES
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, Change, Service
-from corpid.texts import phrase
+from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
+    Administrator,
+    AdministratorLevel,
+    AdministratorServices,
+    Change,
+    Service,
+)
+from corpid.texts import Phrase, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import SETTINGS, PortalContext, PortalPage, names_shown
 from corpid.web.directory.people import choose_person
@@ -31,7 +38,7 @@ from corpid.web.pages.components import (
     Value,
     table,
 )
-from corpid.web.pages.layout import Link
+from corpid.web.pages.layout import FieldError, Link
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther, version_of
 
 if TYPE_CHECKING:
@@ -39,9 +46,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.appointments import MemberLevel
     from corpid.rules.directory.access import Condition, Level
-    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices
-    from corpid.texts import Phrase
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 ADMINISTRATORS: Final = "administrators"

@@ -30,13 +30,14 @@ from corpid.web.pages.components import (
     Table,
     Timeline,
     TimelineEntry,
+    Value,
     table,
 )
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.folding import PAGE, Actions, fold_actions, read_actions
-from corpid.web.pages.layout import Field, Link, pager_of, read_number
+from corpid.web.pages.layout import Field, FieldError, Link, pager_of, read_number
 from corpid.web.pages.responses import CsvFile
-from corpid.web.pages.translations import translator_of
+from corpid.web.pages.translations import Translator, translator_of
 from corpid.web.sites import NotFound, Section
 
 if TYPE_CHECKING:
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry, AuditPart
-    from corpid.web.pages.components import Value
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.translations import Translator
     from corpid.web.pages.views import View
 
 HISTORY: Final = "history"

@@ -9,7 +9,15 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.invitations import TooManyInvitations
 from corpid.flows.directory.member_changes import LastOwner
 from corpid.flows.directory.write import IdentifierConflict, NoReason, Refused
-from corpid.rules.directory.access import BELONGS_OR_INVITED, BELOW, OWNER_STAYS, SOMEBODY_ELSE, WITHIN_REACH, Forbidden
+from corpid.rules.directory.access import (
+    BELONGS_OR_INVITED,
+    BELOW,
+    OWNER_STAYS,
+    SOMEBODY_ELSE,
+    WITHIN_REACH,
+    Condition,
+    Forbidden,
+)
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.limits import (
     DAY,
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.directory.member_help import Help
-    from corpid.rules.directory.access import Condition
     from corpid.rules.directory.queries import MemberState
     from corpid.rules.directory.records import Administrator, Entity
 

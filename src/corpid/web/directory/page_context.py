@@ -19,8 +19,8 @@ from corpid.flows.directory.write import NoReason, Refused, RequestDetails, guar
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Conflict, Precondition
-from corpid.rules.directory.records import Membership
-from corpid.texts import phrase
+from corpid.rules.directory.records import AdministratorLevel, Change, ChangeRequest, Entity, Membership
+from corpid.texts import Phrase, phrase
 from corpid.web import sites
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import AdministratorLevel, Change, ChangeRequest, Entity
-    from corpid.texts import Phrase
     from corpid.web.context import WebContext
 
 ORGANISATION: Final = "organisation"

@@ -8,12 +8,20 @@ from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members, role_assignment
-from corpid.flows.directory.bulk_members import MOST_SELECTED, preview_bulk, select_filtered, select_members, write_bulk
+from corpid.flows.directory.bulk_members import (
+    MOST_SELECTED,
+    LeftOut,
+    MemberAction,
+    preview_bulk,
+    select_filtered,
+    select_members,
+    write_bulk,
+)
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
 from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.member_changes import MOST_INVITED
-from corpid.flows.directory.members import MemberFilter, UnknownMember
+from corpid.flows.directory.members import MemberFilter, MemberSummary, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
 from corpid.rules.directory import tables
@@ -21,8 +29,8 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import details, duration, role_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
-from corpid.rules.directory.queries import MemberState
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
+from corpid.rules.directory.queries import Member, MemberState
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Assignment, Entity, MemberDetails, Service
 from corpid.rules.directory.role_forms import RoleForm, row_of
 from corpid.rules.fields import fields_of
 from corpid.texts import Phrase, counted, phrase
@@ -60,7 +68,7 @@ from corpid.web.pages.components import (
     is_chosen,
     table,
 )
-from corpid.web.pages.layout import ROW, Component, Field, Link, ViewPart, counted_pager, pager_of
+from corpid.web.pages.layout import ROW, Component, Field, FieldError, Link, ViewPart, counted_pager, pager_of
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import translator_of
@@ -71,12 +79,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.bulk_members import LeftOut, MemberAction
-    from corpid.flows.directory.members import MemberSummary
-    from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.tables import PastedPerson
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 T = TypeVar("T")

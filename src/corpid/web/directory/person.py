@@ -14,20 +14,28 @@ from msgspec import to_builtins
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.members import UnknownMember
+from corpid.flows.directory.members import ChangePreview, MemberAccess, UnknownMember
 from corpid.flows.directory.write import Refused, RequestDetails, plan_endings
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access import Condition, Forbidden
 from corpid.rules.directory.change_texts import title_changes
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Administrator, Assignment, Change, MemberDetails, Service
-from corpid.rules.directory.roles import reasons
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangeRequest,
+    MemberDetails,
+    Membership,
+    Service,
+)
+from corpid.rules.directory.roles import RoleRecords, reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import Phrase, counted, phrase
@@ -39,6 +47,7 @@ from corpid.web.directory.member_texts import (
     HELP_PAGES,
     REFUSALS,
     WHY_NO_HELP,
+    HelpPage,
     administers,
     level_sentence,
     own_access,
@@ -63,7 +72,9 @@ from corpid.web.pages.components import (
     Label,
     LetterHead,
     Paragraph,
+    Part,
     Table,
+    Value,
     last_day,
     table,
 )
@@ -83,14 +94,8 @@ from corpid.web.sites import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from corpid.flows.directory.members import ChangePreview, MemberAccess
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.access import Condition
     from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import ChangeRequest, Membership
-    from corpid.rules.directory.roles import RoleRecords
-    from corpid.web.directory.member_texts import HelpPage
-    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 _PLAIN: Final = form_of(MemberDetails, *PLAIN_DETAILS)

@@ -14,6 +14,7 @@ from corpid.rules.directory.access_texts import GONE, details
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason, is_one_line
 from corpid.rules.directory.change_texts import (
+    ChangeGroup,
     describe_new_terms,
     group_changes,
     name_person,
@@ -33,7 +34,7 @@ from corpid.web.directory.page_context import (
     await_change,
     no_approver,
 )
-from corpid.web.pages.change_sentences import describe_members
+from corpid.web.pages.change_sentences import DisplayValue, describe_members
 from corpid.web.pages.components import (
     Actions,
     Cell,
@@ -60,8 +61,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.flows.directory.approvals import Request
-    from corpid.rules.directory.change_texts import ChangeGroup
-    from corpid.web.pages.change_sentences import DisplayValue
     from corpid.web.pages.views import View
 
 REQUESTS: Final = "requests"

@@ -14,7 +14,7 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.records import Change, Service
+from corpid.rules.directory.records import Change, Entity, Service, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.grants import Authorisation, RoleOfGrant, ThirdPartyRole
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.records import Entity, ThirdPartyAssignment, ThirdPartyGrant
     from corpid.web.pages.views import View
 
 THIRD_PARTIES: Final = "third-parties"

@@ -33,9 +33,11 @@ from corpid.web.pages.components import (
     Form,
     Label,
     LinkedName,
+    Part,
     Table,
     Timeline,
     TimelineEntry,
+    Value,
 )
 from corpid.web.pages.folding import fold_actions, read_actions
 from corpid.web.pages.layout import Field, FieldError, Link, pager_of, read_number
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.operations.history import HistoryNames
-    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 AUDIT: Final = "audit"

@@ -37,8 +37,12 @@ from corpid.web.pages.components import (
     Heading,
     Label,
     Paragraph,
+    Part,
+    Table,
     Tile,
     Tiles,
+    Tone,
+    Value,
     table,
 )
 from corpid.web.pages.layout import Link
@@ -49,7 +53,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.overview import EngineStates, Overview, ProcessSummary, Week
     from corpid.rules.diagnostics import Finding
-    from corpid.web.pages.components import Part, Table, Tone, Value
     from corpid.web.pages.views import View
 
 MAINTENANCE: Final = "maintenance"

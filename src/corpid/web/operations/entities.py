@@ -13,10 +13,10 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, invitations
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.lists import EntityMember, list_records, list_with_records
+from corpid.flows.directory.lists import Appointment, EntityMember, list_records, list_with_records
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console import find_open_invitation, load_entity
+from corpid.flows.operations.console import EntityDetails, find_open_invitation, load_entity
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
@@ -25,11 +25,18 @@ from corpid.rules.directory.lists import ENTITIES, MEMBERS
 from corpid.rules.directory.member_details import InvalidDetails, identity, shown_name
 from corpid.rules.directory.names import canonical, label_identity
 from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, APPROVALS, ENTITY_STATUSES, Entity, MemberDetails
+from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
+    APPROVALS,
+    ENTITY_STATUSES,
+    Entity,
+    MemberDetails,
+    ThirdPartyGrant,
+)
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
@@ -66,10 +73,6 @@ from corpid.web.pages.record_forms import RecordForm, form_of
 from corpid.web.sites import NOTHING_DIFFERENT, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.lists import Appointment
-    from corpid.flows.operations.console import EntityDetails
-    from corpid.rules.directory.records import ThirdPartyGrant
-    from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
 NEW: Final = "new-organisation"

@@ -11,7 +11,7 @@ from corpid.rules.directory.names import canonical
 from corpid.rules.directory.words import find_reasons, words_of_search
 from corpid.rules.limits import MINUTE
 from corpid.rules.references import LOG_FIELD, REFERENCE, find_reference
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.operations.audit import ENTRY_COLUMNS, REFERENCE_PAGE, entry_rows
 from corpid.web.operations.clients import CLIENT, client_path, describe_reason
 from corpid.web.operations.page_context import (
@@ -22,7 +22,7 @@ from corpid.web.operations.page_context import (
     ConsolePage,
 )
 from corpid.web.operations.people import state_of
-from corpid.web.pages.components import Cell, Code, Facts, Heading, Paragraph, Table, enabled_label, table
+from corpid.web.pages.components import Cell, Code, Facts, Heading, Paragraph, Part, Table, Value, enabled_label, table
 from corpid.web.pages.layout import Link, count_found
 from corpid.web.sites import FormResult, Section
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity, Service, User
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 _PASTED_CHARACTERS: Final = 4000

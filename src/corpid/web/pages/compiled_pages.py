@@ -17,12 +17,14 @@ from msgspec.structs import replace
 from corpid.web.pages.layout import ButtonForm, FieldError, Frame, TimeLimit, ViewPart
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
+    AskPasskey,
     ChooseEntity,
     Consent,
     Leave,
     OfferPasskey,
     SecondFactor,
     SignIn,
+    View,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.texts import Phrase
-    from corpid.web.pages.views import AskPasskey, View
 
 _MARK: Final = f"slot{secrets.token_hex(16)}"
 """no text contains it, and it needs no escaping in HTML or a URL"""

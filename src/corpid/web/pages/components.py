@@ -15,12 +15,11 @@ from markupsafe import Markup, escape
 
 from corpid.rules.directory.values import NO_END
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import Component, Field, FormView, Link, Pager, ViewPart
+from corpid.web.pages.layout import Component, Field, FormView, Link, NavigationLink, Pager, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from corpid.web.pages.layout import NavigationLink
     from corpid.web.pages.snippets import Snippet
 
 Tone: TypeAlias = Literal["", "good", "warning", "error"]

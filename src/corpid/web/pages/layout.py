@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -13,7 +13,6 @@ from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import tzinfo
 
     from corpid.flows.directory.lists import ListPage
     from corpid.rules.directory.lists import ListTotal

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, nodes
 from jinja2.compiler import CodeGenerator
+from jinja2.compiler import Frame as TemplateFrame
 from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup, escape
 
@@ -31,8 +32,6 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, Langu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from jinja2.compiler import Frame as TemplateFrame
 
     from corpid.web.pages.views import View
 

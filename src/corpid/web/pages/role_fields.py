@@ -16,6 +16,7 @@ from corpid.rules.directory.role_forms import (
     TODAY,
     YEAR_END,
     RoleForm,
+    ValuesInUse,
     faults,
     one_year,
     with_last_day,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
-    from corpid.rules.directory.role_forms import ValuesInUse
 
 PARAMETER: Final = "parameter-"
 DAYS: Final = frozenset({"start", "start_date", "end", "end_date"})

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from pydantic import ValidationError
 from scim2_models import (
+    BaseModel,
     ConflictException,
     Context,
     Error,
@@ -29,8 +30,12 @@ from scim2_models import (
     PatchOp,
     PayloadTooLargeException,
     PreconditionFailedException,
+    Resource,
+    ResourceType,
+    ResponseParameters,
     SCIMException,
     ScimFilter,
+    SearchRequest,
     TooManyException,
     UniquenessException,
 )
@@ -71,7 +76,6 @@ from corpid.web.scim import PATH
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from scim2_models import BaseModel, Resource, ResourceType, ResponseParameters, SearchRequest
     from scim2_server.conditions import Conditions
     from starlette.requests import Request
 

@@ -17,6 +17,7 @@ from corpid.rules.directory.access import (
     RULES,
     RULES_WRITTEN,
     Action,
+    Condition,
     Forbidden,
     Object,
     ObjectKind,
@@ -39,7 +40,6 @@ from corpid.rules.directory.third_parties import AuthorisationSide
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.rules.directory.access import Condition
     from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
     from corpid.rules.oauth.api_client import ApiScope
 

@@ -27,6 +27,7 @@ from corpid.rules.directory.records import (
     Administrator,
     AdministratorLevel,
     AppointmentStatus,
+    Approvals,
     Assignment,
     Change,
     ChangeRequest,
@@ -41,7 +42,6 @@ from tests.unit.rules.directory.directory import FILE, after
 
 if TYPE_CHECKING:
     from corpid.rules.directory.access import Level
-    from corpid.rules.directory.records import Approvals
     from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import KeyedRecord
 

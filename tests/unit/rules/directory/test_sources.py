@@ -11,7 +11,7 @@ from corpid.rules.directory.actors import ACTOR_KINDS
 from corpid.rules.directory.differences import UNREMOVED_SHOWN, difference, kept_record, remarks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.records import Entity, Sources, User
-from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
+from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import (
     ABSENT,
     CHANNELS,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.document import Key
     from corpid.rules.directory.plan import Plan
-    from corpid.rules.directory.sections import Kind
 
 DIRECTORY = f"""{FILE}
 administrators:
