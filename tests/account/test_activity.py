@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid import app, settings
 from corpid.flows.authentication import browsers
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change, Entity, Membership
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS
 from tests.account.scene import AGENT, account, at_account, go, hidden, reachable, send, sessions

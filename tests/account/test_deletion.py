@@ -9,12 +9,10 @@ import pytest
 
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import erasure
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine, Person
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.records import Assignment, DeletionRequest, Membership, User
+from corpid.rules.directory.access import CommandLine, Forbidden, Person
+from corpid.rules.directory.records import Assignment, ChangedMeanwhile, DeletionRequest, Membership, User
 from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, reachable, send, sessions
 from tests.postbox import Postbox

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from corpid.flows import notifications
 from corpid.rules.emails import Action, Code, Copied, Email
 from corpid.texts import phrase
+from corpid.web.pages.components import never_asks
 from corpid.web.pages.emails import COLUMNS, INKS, EmailRenderer
-from corpid.web.pages.layout import never_asks
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.theme import Theme
 from corpid.web.pages.translations import LANGUAGES, Language, lookup, translator

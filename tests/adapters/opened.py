@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.lmdb import LmdbEngine, LmdbTransientStore
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
@@ -32,10 +32,10 @@ import asyncio, sys, time
 from pathlib import Path
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql, open_sqlite
-from corpid.rules.audit_records import *
+from corpid.rules.audit import *
 from corpid.rules.authentication.records import *
 from corpid.rules.failures import *
-from corpid.rules.directory.changes import *
+from corpid.rules.directory.records import *
 from corpid.rules.directory.records import *
 
 NOW = 1_800_000_000.0

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.rules.directory.changes import (
-    ChangedMeanwhile,
-    LastOwnerInvariant,
-    LastOwnerRemoved,
-    Precondition,
-    SignOut,
-    StoreChange,
-)
 from corpid.rules.directory.records import (
     ActingPerson,
     Administrator,
     AppointmentStatus,
     Change,
+    ChangedMeanwhile,
+    LastOwnerInvariant,
+    LastOwnerRemoved,
     Membership,
     Operator,
+    Precondition,
+    SignOut,
+    StoreChange,
     User,
 )
 from corpid.stores.sql.changes import CHANGES_AT_ONCE

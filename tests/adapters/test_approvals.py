@@ -12,18 +12,27 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import Refused, RequestDetails, check_changes, write_changes
 from corpid.flows.directory.write import write_changes as write_as
-from corpid.rules.audit_records import AuditEvent, AuditQuery
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import (
+from corpid.rules.audit import AuditEvent, AuditQuery
+from corpid.rules.directory.access import (
     Actor,
     ApiClient,
     CommandLine,
     DeploymentOperator,
     EntityAdministrator,
+    Forbidden,
     ProvisioningToken,
 )
-from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerRemoved, StoreChange
-from corpid.rules.directory.records import Administrator, Assignment, Change, ChangeRequest, Entity, Membership
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangedMeanwhile,
+    ChangeRequest,
+    Entity,
+    LastOwnerRemoved,
+    Membership,
+    StoreChange,
+)
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.stores.sql.audit_retention import RetentionPeriods
 from tests.adapters.stored_records import BOOKS, TAN, write

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditQuery
+from corpid.rules.audit import AuditEntry, AuditEvent, AuditQuery
 from corpid.rules.authentication.records import Credentials, FactorChange, FactorLink, Passkey
-from corpid.rules.directory.changes import MissingReference
-from corpid.rules.directory.records import Change, Membership, User
+from corpid.rules.directory.records import Change, Membership, MissingReference, User
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.audit_retention import RetentionPeriods

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditQuery
+from corpid.rules.audit import AuditEntry, AuditEvent, AuditQuery
 from corpid.stores.sql import audit
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.clients import select_latest_uses

@@ -10,8 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import Conflict, MissingReference, NameTaken
-from corpid.rules.directory.records import Change, User
+from corpid.rules.directory.records import Change, Conflict, MissingReference, NameTaken, User
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason

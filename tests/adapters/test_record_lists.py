@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.flows.directory.lists import UnknownPlace, list_records
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine, DeploymentOperator
+from corpid.rules.directory.access import CommandLine, DeploymentOperator, Forbidden
 from corpid.rules.directory.lists import (
     ADMINISTRATORS,
     API_CLIENTS,

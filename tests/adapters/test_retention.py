@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.audit_retention import RetentionPeriods
 from corpid.stores.sql.open import SqlStores, open_postgresql

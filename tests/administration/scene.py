@@ -15,7 +15,7 @@ from tests.postbox import Postbox, Sent
 from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.access import Actor, EntityAdministrator
 
 HARBOUR: Final = "200000077H"
 NAME: Final = "Harbour Logistics"

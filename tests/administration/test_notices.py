@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import access_review, approvals
 from corpid.flows.directory.notice_texts import MANAGE_PATH
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.access import CommandLine, DirectoryFile
 from corpid.rules.directory.access_review import REMIND_SECONDS, YEAR_SECONDS
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
-from corpid.rules.directory.invitations import SENDING_SECONDS
+from corpid.rules.directory.memberships import SENDING_SECONDS
 from corpid.rules.directory.notices import COLLECTED_SECONDS, LONGEST_WAIT_SECONDS, NoticeGroup
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import Administrator, Change, Membership, Operator

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from corpid.rules.directory.actors import ALL_SCOPES
+from corpid.rules.directory.access import ALL_SCOPES
 from corpid.rules.directory.objects import RESOURCES
 from corpid.web.api.operations import OPERATIONS, Operation
 from corpid.web.http.connections import OVERLOADED

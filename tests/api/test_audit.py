@@ -6,8 +6,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from corpid.flows.operations.audit_seals import Sealer, audit_keys, verify
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.audit import AuditEvent
+from corpid.rules.directory.access import CommandLine
 from tests.adapters.conftest import place
 from tests.adapters.opened import NOW
 from tests.adapters.test_audit_seals import ACTOR, three_seals, unguarded

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpid.flows.directory.apply import apply_document
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.nodes import DirectoryError, Json, json_value, merge_patch, nodes, pointer
 from corpid.rules.directory.objects import RESOURCES, InvalidObject, key_of, object_id, parse_object
 from corpid.rules.directory.records import Entity

@@ -14,7 +14,7 @@ import pytest
 
 from corpid.flows.directory import apply
 from corpid.flows.operations.idempotency import once_at_end
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.document import MOST_PROBLEMS, from_nodes, parse
 from corpid.rules.directory.nodes import MOST_NODES, DirectoryError, json_value, nodes
 from corpid.rules.directory.yaml_file import read_nodes

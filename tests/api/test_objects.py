@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.apply import ApplyResult, apply_document
 from corpid.flows.operations.signing_keys import ROTATED_EVERY_SECONDS
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
+from corpid.rules.directory.access import CommandLine, DirectoryFile
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import Administrator, Membership, User
 from corpid.web.api.openapi import EXAMPLES

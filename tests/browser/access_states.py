@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.directory import approvals
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.directory.records import Administrator, Assignment, Change, Membership
 from corpid.rules.directory.values import Parameter
 from corpid.web.pages import role_fields

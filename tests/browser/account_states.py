@@ -23,7 +23,7 @@ from tests.sign_in.world import entity, walk_to, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
+    from corpid.web.pages.components import View
 
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 THEN: Final = datetime(2026, 3, 2, 9, 5, tzinfo=UTC)

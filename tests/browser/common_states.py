@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import ButtonForm, FieldError, TimeLimit
+from corpid.web.pages.components import ButtonForm, FieldError, TimeLimit
 from corpid.web.pages.views import AskPasskey
 
 LIMIT: Final = TimeLimit(

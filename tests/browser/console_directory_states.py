@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.operations.audit_seals import SealVerification
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.audit_seals import SealFinding
 from corpid.rules.directory.members import Members
 from corpid.rules.directory.records import (

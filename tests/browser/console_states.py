@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.operations import signing_keys
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.refusals import ClientRefusal
 from tests.adapters.opened import EVENT

@@ -19,7 +19,7 @@ from tests.sign_in.world import PASSWORD_HASH, World, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
+    from corpid.web.pages.components import View
 
 STATES: Final[Mapping[str, View]] = {
     "enrol-link-of-before": former_link_page("/enrol"),

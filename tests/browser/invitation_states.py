@@ -17,7 +17,7 @@ from tests.sign_in.world import entity, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
+    from corpid.web.pages.components import View
 
 NAME: Final = "Harbour Logistics Pte. Ltd."
 LONG: Final = "Vereinigte Donaudampfschifffahrtsgesellschaft & Söhne (Asia Pacific) Holdings Pte. Ltd."

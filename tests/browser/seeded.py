@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from corpid.web.pages.components import Page
+from corpid.web.pages.components import Page, View
 from corpid.web.pages.rendering import Renderer
 
 if TYPE_CHECKING:
-    from corpid.web.pages.views import View
     from corpid_dev.relying_party.browser import Browser
 
     Walk = Callable[[Mapping[str, "Visit"], "Recorder"], AsyncIterator[None]]

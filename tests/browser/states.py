@@ -23,9 +23,9 @@ from corpid.texts import phrase
 from corpid.web.authentication import endpoints
 from corpid.web.authentication.endpoints import SignInEnd
 from corpid.web.pages import errors, views
+from corpid.web.pages.components import ButtonForm, Frame, Link, View
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import ButtonForm, Frame, Link
-from corpid.web.pages.views import AskPasskey, SecondFactorForm, View
+from corpid.web.pages.views import AskPasskey, SecondFactorForm
 from corpid_dev.web import documents
 from tests.browser import (
     access_states,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from corpid.web.pages.layout import TimeLimit
+from corpid.web.pages.components import TimeLimit
 from corpid.web.pages.translations import LANGUAGES
 from tests.browser.gallery import CUT, OUTSIDE, Appearance, Beholder, complaints, shown_as
 from tests.browser.states import STATES, WALKS_OR_FULL

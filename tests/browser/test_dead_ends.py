@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
-from corpid.web.pages.layout import TimeLimit
+from corpid.web.pages.components import TimeLimit
 from corpid.web.pages.translations import LANGUAGES, lookup, translator
 from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, Stage, Visitor, shows
 

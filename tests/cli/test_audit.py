@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.engines import Stores, at_command_line
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditQuery
-from corpid.rules.directory.actors import ACTOR_KINDS
+from corpid.rules.audit import AuditAction, AuditEntry, AuditEvent, AuditQuery
+from corpid.rules.directory.access import ACTOR_KINDS
 from tests.cli.hostile import TRICKS, is_clean
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from tests.world.clock import Clock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit import AuditEntry
     from corpid_dev.relying_party.relying_party import RelyingParty
 
 BELIEVED = CLOCK_AHEAD_SECONDS + 5

@@ -16,7 +16,7 @@ from tests.cli.conftest import Terminal, program
 
 if TYPE_CHECKING:
     from corpid.engines import Stores
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit import AuditEntry
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
 

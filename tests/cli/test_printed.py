@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import FactorChange, Passkey
 from corpid.rules.characters import printable
 from corpid.rules.directory.records import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.engines import Stores, at_command_line
-from corpid.rules.audit_records import AuditEntry, AuditEvent
+from corpid.rules.audit import AuditEntry, AuditEvent
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Terminal

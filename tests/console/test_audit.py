@@ -11,9 +11,8 @@ from urllib.parse import urljoin
 import pytest
 
 from corpid.flows.directory.single_records import set_enabled
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.records import Change, Membership, OperatorLevel, User
 from tests.administration.scene import HARBOUR, ask, given, peopled, role
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, demoted, go, in_console, send

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import DeploymentOperator
+from corpid.rules.directory.access import DeploymentOperator, Forbidden, Object, authorise
 from corpid.rules.directory.records import OperatorLevel
 from corpid.web.operations import endpoints
 from corpid.web.operations.page_context import SEARCH, ConsolePage

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from corpid.flows.account import links
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.records import Credentials, LinkPurpose, NewLink
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from tests.authenticator import Authenticator
 from tests.sign_in.world import World, entity
 

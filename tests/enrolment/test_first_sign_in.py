@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corpid import settings
 from corpid.engines import open_registry
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.stores.sql.audit_retention import RetentionPeriods
 from corpid_dev.relying_party.people import Person
 from tests.enrolment import newcomer

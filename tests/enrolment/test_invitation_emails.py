@@ -10,7 +10,7 @@ import pytest
 
 from corpid.flows.account import links
 from corpid.rules.authentication import records
-from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS
+from corpid.rules.directory.memberships import REFUSED, SENDING_SECONDS
 from corpid.rules.directory.records import DUE, NOT_TO_BE_SENT
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.limits import DAY, EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MEMBERSHIP_LINK_SECONDS

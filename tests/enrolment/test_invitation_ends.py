@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import links
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.limits import MEMBERSHIP_LINK_SECONDS
 from tests.account.scene import go

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.write import write_changes
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.records import Change
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NINA, SET_UP

@@ -22,7 +22,7 @@ from corpid_dev.relying_party.people import Person
 from tests.browser.states import STATES
 
 if TYPE_CHECKING:
-    from corpid.web.pages.views import View
+    from corpid.web.pages.components import View
 
 PAGE = """<!DOCTYPE html><title>T</title><h1>Choose  <bdi>one</bdi></h1>
 <form method="get" action="/search"><input type="search" name="query"><button>Search</button></form>

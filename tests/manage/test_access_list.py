@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.role_assignment import EntityRole, RoleFilter
-from corpid.rules.directory.queries import RoleOrder
+from corpid.rules.directory.memberships import RoleOrder
 from corpid.rules.directory.records import Assignment
 from corpid.web.directory import people as people_pages
 from tests.manage.access_scene import (

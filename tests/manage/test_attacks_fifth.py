@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import member_changes
+from corpid.flows.directory import members
 from corpid.flows.directory.write import IdentifierConflict
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import Administrator, Change, MemberDetails
 from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console
 from tests.manage.access_scene import checker, identifier, staffed
@@ -38,12 +38,8 @@ async def test_no_invitation_is_identified_as_a_member_is(made: World, door: str
     details = MemberDetails(user_name="z2", name="Dora Lim", email=address)
     with pytest.raises(IdentifierConflict) as refused:
         if door == "token":
-            change = member_changes.plan_invitation(
-                details, TOKEN.entity_id, now=made.clock(), new_id=made.provider.new_id
-            )
-            await member_changes.write_members(
-                made.provider.registry, limit(made), [change], actor=TOKEN, now=made.clock()
-            )
+            change = members.plan_invitation(details, TOKEN.entity_id, now=made.clock(), new_id=made.provider.new_id)
+            await members.write_members(made.provider.registry, limit(made), [change], actor=TOKEN, now=made.clock())
         elif door == "another address by token":
             await provisioned(made, gina, email=address)
         else:

@@ -8,9 +8,8 @@ from urllib.parse import urljoin
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.records import Assignment, Change, User
+from corpid.rules.directory.memberships import placeholder
+from corpid.rules.directory.records import Assignment, Change, ChangedMeanwhile, User
 from corpid.rules.directory.role_forms import ENDLESS
 from corpid.web.directory import people
 from tests.manage.access_scene import NOTICES, checker, confirm, employed, identifier, roles, staffed

@@ -14,7 +14,7 @@ from corpid.flows.directory.access_review import KeepDecision
 from corpid.flows.directory.apply import ApplyResult, apply_document
 from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import history
-from corpid.rules.directory.actors import ApiClient, DirectoryFile
+from corpid.rules.directory.access import ApiClient, DirectoryFile
 from corpid.rules.directory.differences import OTHER_PERSON, remarks
 from corpid.rules.directory.records import Administrator, Assignment, Change, Membership
 from corpid.web.pages.translations import LANGUAGES, translator

@@ -22,24 +22,30 @@ from corpid.flows.directory.write import (
     guard_records,
     write_changes,
 )
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import Actor, ApiClient, CommandLine, DeploymentOperator, Person, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.document import from_nodes, one_entry, parse
+from corpid.rules.directory.access import (
+    Actor,
+    ApiClient,
+    CommandLine,
+    DeploymentOperator,
+    Forbidden,
+    Person,
+    ProvisioningToken,
+)
+from corpid.rules.directory.document import NOUNS, Kind, from_nodes, one_entry, parse
+from corpid.rules.directory.document import SECTIONS as EVERY_SECTION
 from corpid.rules.directory.nodes import DirectoryError, json_value, nodes
 from corpid.rules.directory.objects import InvalidObject, parse_object
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
     Membership,
     Operator,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
-from corpid.rules.directory.sections import NOUNS, Kind
-from corpid.rules.directory.sections import SECTIONS as EVERY_SECTION
 from corpid.rules.directory.tables import parse_access, parse_people
 from corpid.rules.scim import resources
 from tests.manage.scene import ACME, BANYAN

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.provisioning_tokens import add_token
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.directory.access import EntityAdministrator
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change, Membership, ThirdPartyAssignment
 from corpid.web.directory.access import box

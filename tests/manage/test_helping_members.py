@@ -15,8 +15,14 @@ from corpid.flows.directory import member_help
 from corpid.flows.directory.actors import load_administrator
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.records import Administrator, AdministratorLevel, Change, Membership, Operator
+from corpid.rules.directory.records import (
+    Administrator,
+    AdministratorLevel,
+    Change,
+    ChangedMeanwhile,
+    Membership,
+    Operator,
+)
 from corpid.rules.limits import (
     DAY,
     HELP_LINKS_PER_MEMBER,

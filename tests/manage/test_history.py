@@ -16,7 +16,7 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.flows.operations.history import HistoryNames
-from corpid.rules.audit_records import AuditEntry, AuditEvent
+from corpid.rules.audit import AuditEntry, AuditEvent
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorLevel,

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account, decline_membership
 from corpid.flows.directory.approvals import approve_request
 from corpid.flows.directory.write import guard_records, write_changes
-from corpid.rules.directory.actors import CommandLine, EntityAdministrator
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.access import CommandLine, EntityAdministrator
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Change, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests.manage.access_scene import checker, staffed

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.records import Change, ChangeRequest
 from corpid.web.pages.translations import LANGUAGES, translator

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.acceptance import accept_with_new_account
-from corpid.flows.directory.member_changes import end_member
+from corpid.flows.directory.members import end_member
 from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import audit
-from corpid.rules.audit_actions import INVITED_PERSON
-from corpid.rules.audit_records import AuditEvent, AuditQuery
-from corpid.rules.directory.actors import Actor, EntityAdministrator
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.audit import INVITED_PERSON, AuditEvent, AuditQuery
+from corpid.rules.directory.access import Actor, EntityAdministrator
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import (
     Administrator,
     Change,

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.directory.access import EntityAdministrator
 from corpid.rules.directory.change_texts import RequestNames, summarise_change, title_changes
 from corpid.rules.directory.records import (
     Administrator,

@@ -13,11 +13,11 @@ from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.flows.request_context import RequestContext, request_context
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.change_texts import describe_done
-from corpid.rules.directory.changes import ChangedMeanwhile, is_undoable
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
     ChangeRequest,
     Entity,
     Membership,
@@ -25,6 +25,7 @@ from corpid.rules.directory.records import (
     Service,
     ThirdPartyGrant,
     User,
+    is_undoable,
 )
 from corpid.rules.limits import UNDO_SECONDS
 from tests.manage.access_scene import staffed

@@ -16,7 +16,7 @@ from tests.world.clients import rp_keys
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.rules.directory.actors import ApiClient
+    from corpid.rules.directory.access import ApiClient
     from tests.protocol.provider import World
 
 API_ISSUER: Final = f"{ISSUER}/api"

@@ -13,7 +13,7 @@ import pytest
 from corpid.flows.account import links
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.rules.authentication.records import FactorChange
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser, parse
 from tests.authenticator import Authenticator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.actors import ApiClient
+from corpid.rules.directory.access import ApiClient
 from corpid.rules.oauth.api_client import API_SCOPES
 from corpid.rules.oauth.errors import (
     CredentialsRequired,

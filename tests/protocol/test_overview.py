@@ -16,8 +16,14 @@ from corpid.flows.operations.overview import (
     client_health,
     overview,
 )
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ANONYMOUS, Actor, CommandLine, DeploymentOperator, EntityAdministrator
+from corpid.rules.directory.access import (
+    ANONYMOUS,
+    Actor,
+    CommandLine,
+    DeploymentOperator,
+    EntityAdministrator,
+    Forbidden,
+)
 from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
 from corpid.rules.hourly_counts import PERIODS, Period
 from corpid.rules.limits import DAY, KEY_PUBLISHED_BEFORE_USE_SECONDS

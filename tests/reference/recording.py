@@ -18,7 +18,7 @@ import httpx
 
 from corpid import settings
 from corpid.flows.directory.apply import apply_document
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.settings.issuers import client_rules
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.demo import next_free

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.people import reset_password, unlock_user
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.limits import CODE_GUESSES
 from corpid.web.pages.translations import ENGLISH, lookup, translator
 from corpid.web.pages.translations import LANGUAGES as LANGUAGES_OF_PAGES

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions, throttle
 from corpid.jose.encoding import base64url
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Change, User
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator, client_data

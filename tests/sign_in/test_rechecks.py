@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from tests.sign_in.world import (
     CHEAP,

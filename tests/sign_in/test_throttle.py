@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.authentication import throttle
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.people import unlock_user
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from tests import engines
 from tests.contexts import context
 from tests.sign_in.world import PASSWORD, World, form_of, new_world, post, walk_to

@@ -24,7 +24,7 @@ from argon2.profiles import CHEAPEST
 from corpid import app, engines, settings
 from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change
 from corpid.stores.data_loss import no_store_yet
 from corpid.stores.sql.open import open_sqlite

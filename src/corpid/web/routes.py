@@ -139,7 +139,7 @@ def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Resp
 
 
 def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.api.problems import response  # noqa: PLC0415 - see `_answering`
+    from corpid.web.api.calls import response  # noqa: PLC0415 - see `_answering`
 
     return response(request, error, web)
 

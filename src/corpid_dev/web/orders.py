@@ -18,7 +18,7 @@ from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.context import WebContext, with_parameter
 from corpid.web.http.requests import client_request, cookie, form_bytes, headers, page_request
-from corpid.web.pages.layout import FormView, Frame, ViewPart
+from corpid.web.pages.components import FormView, Frame, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, refuse_forged, require_own_form, see_other
 from corpid.web.routes import as_json, as_page

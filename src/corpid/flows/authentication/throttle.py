@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from corpid.rules.authentication.records import Credentials
     from corpid.stores.transient import TransientBatch
 

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.rules.directory.access import Action, Forbidden, Object, authorise
-from corpid.rules.directory.actors import Actor, ApiClient, DeploymentOperator, EntityAdministrator, Person
+from corpid.rules.directory.access import (
+    Action,
+    Actor,
+    ApiClient,
+    DeploymentOperator,
+    EntityAdministrator,
+    Forbidden,
+    Object,
+    Person,
+    authorise,
+)
 from corpid.rules.directory.approvals import approvers
-from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import (
     ActingPerson,
     Administrator,
@@ -20,6 +28,7 @@ from corpid.rules.directory.records import (
     Entity,
     Membership,
     Operator,
+    Precondition,
     User,
 )
 from corpid.rules.oauth.api_client import RegisteredApiClient

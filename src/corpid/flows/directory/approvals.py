@@ -35,9 +35,8 @@ from corpid.flows.directory.write import (
     require_reason,
     write_changes,
 )
-from corpid.rules.audit_actions import COMMENT, AuditAction
-from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import SYSTEM, Actor, EntityAdministrator
+from corpid.rules.audit import COMMENT, AuditAction, AuditEvent
+from corpid.rules.directory.access import SYSTEM, Actor, EntityAdministrator, Forbidden, Object, authorise
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
     MOST_COMMENTS,
@@ -57,11 +56,9 @@ from corpid.rules.directory.approvals import (
     step,
 )
 from corpid.rules.directory.change_texts import SWITCHES, RequestNames, kind_of, name_actor
-from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition
 from corpid.rules.directory.differences import Difference, difference
-from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.lists import LAST, REQUESTS
-from corpid.rules.directory.member_details import shown_name
+from corpid.rules.directory.memberships import placeholder, shown_name
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
@@ -69,16 +66,18 @@ from corpid.rules.directory.records import (
     Administrator,
     Approvals,
     Change,
+    ChangedMeanwhile,
     ChangeRequest,
     Entity,
+    MemberNameTaken,
     Membership,
+    Precondition,
     RequestComment,
     Service,
 )
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.registry import Registry
 

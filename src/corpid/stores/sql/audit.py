@@ -11,11 +11,10 @@ import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
-from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, AuditQuery, StoredEntry
+from corpid.rules.audit import PERSONAL_DETAILS, AuditAction, AuditEntry, AuditEvent, AuditPart, AuditQuery, StoredEntry
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
-from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
+from corpid.rules.directory.records import Conflict
 from corpid.stores.sql.columns import (
     LIMIT,
     integer_parameter,

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement, Executable
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction, AuditEvent, AuditQuery
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import ApprovalState
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, AuditedPart, values_of, ways
@@ -21,7 +21,6 @@ from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from corpid.rules.audit_records import AuditEvent, AuditQuery
 
 _ROWS: Final = 500
 """rows checked, and at most removed, in one transaction"""

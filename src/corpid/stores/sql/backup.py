@@ -33,7 +33,7 @@ from corpid.stores.sql.statements import Database, Statement
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
 
     Opening = Callable[[], Awaitable[SqlStores]]
 

@@ -24,38 +24,35 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.changes import (
-    Accept,
-    ChangedMeanwhile,
-    Conflict,
-    LastOwnerInvariant,
-    LastOwnerRemoved,
-    MemberNameTaken,
-    NameRefused,
-    Precondition,
-    RolesUnder,
-    SignOut,
-    StoreChange,
-    list_role_parts,
-)
-from corpid.rules.directory.invitations import CARRIED, is_redirection, name_invitation, placeholder
+from corpid.rules.directory.access import SYSTEM
+from corpid.rules.directory.memberships import CARRIED, is_redirection, name_invitation, placeholder
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
+    Accept,
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
     ChangeRequest,
+    Conflict,
     DeletionRequest,
+    LastOwnerInvariant,
+    LastOwnerRemoved,
+    MemberNameTaken,
     Membership,
+    NameRefused,
     Operator,
+    Precondition,
+    RolesUnder,
+    SignOut,
     Sources,
+    StoreChange,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    list_role_parts,
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant

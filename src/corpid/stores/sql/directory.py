@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import msgspec
 import sqlalchemy as sa
 
-from corpid.rules.directory.changes import NameRefused, StoreChange
 from corpid.rules.directory.entity_choice import FORMS, Form
 from corpid.rules.directory.lists import RECORD_LISTS
-from corpid.rules.directory.queries import EntityTotals
+from corpid.rules.directory.memberships import EntityTotals
 from corpid.rules.directory.records import (
     A,
     ActingPerson,
@@ -25,9 +24,11 @@ from corpid.rules.directory.records import (
     Assignment,
     Entity,
     Membership,
+    NameRefused,
     Operator,
     OperatorLevel,
     Service,
+    StoreChange,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     ThirdPartyRow,
@@ -66,7 +67,7 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.lists import RecordLists
 

@@ -19,9 +19,8 @@ from corpid.rules.authentication.records import (
     PersonFactors,
 )
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
-from corpid.rules.directory.records import Account, User
+from corpid.rules.directory.records import Account, Conflict, NameRefused, User
 from corpid.rules.directory.sources import sources_after
 from corpid.rules.directory.words import words_of
 from corpid.stores.sql.audit import Audit, AuditedPart, RecordedChange
@@ -51,7 +50,7 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
 
 EmailChangeEnd: TypeAlias = Literal["changed", "dropped", "gone"]
 """the new address is in effect; it is not, since person or address are no longer as they were; somebody else finished

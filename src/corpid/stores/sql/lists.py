@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal, RecordList
-from corpid.rules.directory.queries import Member
+from corpid.rules.directory.memberships import Member
 from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql.columns import (

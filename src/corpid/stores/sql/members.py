@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
-from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
-from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import (
+from corpid.rules.directory.memberships import (
     SEARCH_SERVICES,
+    SENDING_SECONDS,
     ConditionOperator,
     Member,
     MemberCondition,
     MemberName,
     MemberQuery,
+    OpenInvitation,
     RoleOrder,
     RoleSearch,
     SortedBy,
+    being_sent,
 )
+from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
+from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import (
     LIMIT,
@@ -335,7 +337,7 @@ class Invitations(Part):
     async def settle(self, invited: OpenInvitation, *, taken: float, becomes: int) -> bool:
         """Store the outcome of an e-mail, if this process still has it.
 
-        `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
+        `becomes` is a moment in epoch seconds, or a mark of `rules.directory.memberships`.
         """
         return await self._database.write(_mark_invitation, self._values(invited, being_sent(taken), becomes)) == 1
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import sqlalchemy as sa
 
 from corpid.rules.directory.access_review import AccessReview, ReviewDecision
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.invitations import SENDING_SECONDS
+from corpid.rules.directory.memberships import SENDING_SECONDS
 from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
-from corpid.rules.directory.records import Assignment, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.records import Assignment, ChangedMeanwhile, Membership, ThirdPartyAssignment, User
 from corpid.stores.sql.columns import (
     LIMIT,
     columns,

@@ -28,7 +28,7 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
+from corpid.rules.directory.records import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.statements import Database, Row, Statement, Transaction, by_shape
 

@@ -30,7 +30,7 @@ from corpid.stores.sql.statements import Database, Statement, by_shape, insert, 
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from corpid.stores.sql.mappers import Kinds
 
 _SESSIONS: Final = record_table(sessions, Session)

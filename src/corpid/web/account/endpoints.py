@@ -19,7 +19,6 @@ from corpid.flows.account.account_sessions import AccountRequest, PastSignIn, Si
 from corpid.flows.account.own_data import request_deletion, withdraw_deletion
 from corpid.flows.authentication import completion, consents
 from corpid.flows.authentication.own_pages import SIGN_OUT_PATH
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import own_access
 from corpid.flows.directory.approvals import NoRequest
 from corpid.flows.directory.own_access import (
@@ -36,8 +35,8 @@ from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.directory import access_texts, roles
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, decision_reason
-from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.parties import consent_items, consent_summary
+from corpid.rules.directory.records import Assignment, Conflict, Entity, Service
 from corpid.rules.directory.role_forms import row_of
 from corpid.rules.directory.values import NO_END
 from corpid.rules.limits import (
@@ -50,7 +49,7 @@ from corpid.rules.limits import (
     MINUTE,
 )
 from corpid.rules.oauth import acr
-from corpid.texts import Phrase, counted, phrase
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web import sites
 from corpid.web.account import factors
 from corpid.web.account.factors import count_once
@@ -65,11 +64,13 @@ from corpid.web.pages.components import (
     Entry,
     EntryList,
     Facts,
+    Field,
     ForeignText,
     Form,
     Heading,
     Items,
     Label,
+    Link,
     LinkList,
     Links,
     Paragraph,
@@ -77,12 +78,12 @@ from corpid.web.pages.components import (
     Radios,
     Subsection,
     Value,
+    View,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.pages.translations import LANGUAGES, lookup
-from corpid.web.pages.views import Problem, View
+from corpid.web.pages.views import Problem
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, Site
 
 if TYPE_CHECKING:
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.authentication.consents import SharedWith
     from corpid.rules.authentication.records import EmailChange
-    from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.web.context import WebContext
     from corpid.web.pages.role_fields import Option
 

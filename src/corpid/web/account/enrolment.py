@@ -24,18 +24,36 @@ from corpid.flows.account.enrolments import (
 from corpid.flows.account.links import PURPOSES, EnrolmentStep, Purpose, chosen_steps
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Repeated, SentForm, Throttled
 from corpid.flows.directory import acceptance
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.oauth import parameters
-from corpid.texts import Phrase, counted, phrase
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.account import factors
 from corpid.web.context import ENTERED, WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.components import BoldName, Disclosure, Form, Page, Paragraph, Part, PasskeyForm, QuietButtons
-from corpid.web.pages.layout import BARE, ButtonForm, Field, FieldError, FormView, Frame, Link, ViewPart, time_limit
+from corpid.web.pages.components import (
+    BARE,
+    BoldName,
+    ButtonForm,
+    Disclosure,
+    Field,
+    FieldError,
+    Form,
+    FormView,
+    Frame,
+    Link,
+    Page,
+    Paragraph,
+    Part,
+    PasskeyForm,
+    QuietButtons,
+    View,
+    ViewPart,
+    in_frame,
+    time_limit,
+)
 from corpid.web.pages.responses import (
     COOKIE_SECONDS,
     add_cookie,
@@ -45,7 +63,7 @@ from corpid.web.pages.responses import (
     see_other,
     throttled_page,
 )
-from corpid.web.pages.views import Problem, View, in_frame, second_factor_form
+from corpid.web.pages.views import Problem, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

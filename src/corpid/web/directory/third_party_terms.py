@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants, role_assignment
 from corpid.flows.directory.grants import Authorisation, ThirdPartyRole
 from corpid.flows.directory.members import UnknownMember, load_member
@@ -34,8 +33,7 @@ from corpid.rules.directory.values import (
     parameter_values,
     stored_value,
 )
-from corpid.texts import Phrase, phrase
-from corpid.web.check import Check, check_page
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.context import ENTERED
 from corpid.web.directory.access import already_given, held_line
 from corpid.web.directory.page_context import PortalContext, await_change, names_shown
@@ -58,17 +56,39 @@ from corpid.web.directory.third_parties import (
     url,
 )
 from corpid.web.pages import role_fields
-from corpid.web.pages.components import Actions, Facts, Form, Page, Paragraph, Part, Radios, table
-from corpid.web.pages.layout import Field, FieldError, Link, ViewPart
+from corpid.web.pages.components import (
+    Actions,
+    Facts,
+    Field,
+    FieldError,
+    Form,
+    Link,
+    Page,
+    Paragraph,
+    Part,
+    Radios,
+    View,
+    ViewPart,
+    table,
+)
 from corpid.web.pages.role_fields import PARAMETER, Option, value_field
-from corpid.web.sites import CONFIRMED, NOTHING_DIFFERENT, FormResult, InvalidForm, NotFound, Section, version_of
+from corpid.web.sites import (
+    CONFIRMED,
+    NOTHING_DIFFERENT,
+    Check,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Section,
+    check_page,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from corpid.rules.directory.access import Action, ObjectKind
-    from corpid.rules.directory.queries import Member
-    from corpid.web.pages.views import View
+    from corpid.rules.directory.memberships import Member
 
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
 ANY: Final = "*"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import ACTIONS
 from corpid.flows.operations.history import HistoryNames, acting_for, noun, person_of, service_of
-from corpid.rules.audit_actions import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction
+from corpid.rules.audit import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction, AuditEntry
 from corpid.rules.directory.access_texts import GONE, name_parts
 from corpid.rules.directory.change_texts import ENDINGS, LEADING, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
@@ -18,15 +18,13 @@ from corpid.rules.directory.records import RECORDS, Change, Membership
 from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter
 from corpid.rules.fields import Field, fields_of
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.pages.layout import ViewPart
+from corpid.web.pages.components import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     import msgspec
-
-    from corpid.rules.audit_records import AuditEntry
 
 
 class DisplayValue(ViewPart, frozen=True, kw_only=True):

@@ -21,8 +21,7 @@ from corpid.rules.oauth.generations import GENERATIONS, SCOPES
 from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.rules.oauth.records import CLIENT_MEMBERS, FIRST_ISSUER, Client
 from corpid.texts import Phrase, capitalise, phrase
-from corpid.web.pages.components import Cell, Code, English, Facts, Value
-from corpid.web.pages.layout import Component, Field, FieldError, ViewPart
+from corpid.web.pages.components import Cell, Code, Component, English, Facts, Field, FieldError, Value, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

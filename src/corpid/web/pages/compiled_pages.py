@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from markupsafe import escape
 from msgspec.structs import replace
 
-from corpid.web.pages.layout import ButtonForm, FieldError, Frame, TimeLimit, ViewPart
+from corpid.web.pages.components import ButtonForm, FieldError, Frame, TimeLimit, View, ViewPart
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
     AskPasskey,
@@ -24,7 +24,6 @@ from corpid.web.pages.views import (
     OfferPasskey,
     SecondFactor,
     SignIn,
-    View,
 )
 
 if TYPE_CHECKING:

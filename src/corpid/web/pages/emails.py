@@ -20,7 +20,7 @@ from corpid.rules.emails import Action, Code, Copied, Email, EmailPart, Facts, R
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CompiledPage, Slot
-from corpid.web.pages.layout import never_asks, run_by
+from corpid.web.pages.components import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
 from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, Theme, contrast, palettes
 from corpid.web.pages.translations import Language, Translator, translator_of

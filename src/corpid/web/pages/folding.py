@@ -16,7 +16,7 @@ from corpid.web.pages.components import Cell, Details, TimelineEntry, Value
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.rules.audit_records import AuditEntry, AuditPart
+    from corpid.rules.audit import AuditEntry, AuditPart
 
 PAGE: Final = 50
 """entries that are read first"""

@@ -24,8 +24,7 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING, ParameterDefinition
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.components import Radios, RoleChoice, RoleGroup
-from corpid.web.pages.layout import Component, Field, FieldError
+from corpid.web.pages.components import Component, Field, FieldError, Radios, RoleChoice, RoleGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

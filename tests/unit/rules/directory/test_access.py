@@ -11,29 +11,27 @@ from msgspec.structs import replace
 from corpid.rules.directory import access
 from corpid.rules.directory.access import (
     ACTIONS,
+    ANONYMOUS,
     CONDITIONS,
     OBJECT_KINDS,
     ROLES,
     RULES,
     RULES_WRITTEN,
     Action,
-    Condition,
-    Forbidden,
-    Object,
-    ObjectKind,
-    authorise,
-)
-from corpid.rules.directory.actors import (
-    ANONYMOUS,
     Actor,
     ApiClient,
     CommandLine,
+    Condition,
     DeploymentOperator,
     DirectoryFile,
     EntityAdministrator,
+    Forbidden,
+    Object,
+    ObjectKind,
     Person,
     ProvisioningToken,
     Role,
+    authorise,
 )
 from corpid.rules.directory.third_parties import AuthorisationSide
 
