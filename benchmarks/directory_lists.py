@@ -12,11 +12,11 @@ from benchmarks import fill, people
 from benchmarks.in_turn import Call, Clock, compared
 from corpid.engines import new_user_id
 from corpid.flows.directory import lists
-from corpid.flows.directory.import_people import import_people
-from corpid.flows.directory.person_records import load_person
+from corpid.flows.directory.imports import import_people
+from corpid.flows.directory.people import load_person
 from corpid.flows.directory.single_records import add_record, remove_record
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.lists import ASSIGNMENTS, ENTITIES, MEMBERS, MOST_COUNTED, USERS, RecordList
 from corpid.rules.directory.records import Assignment, Change, Entity
 from corpid.stores.sql.open import SqlStores, open_postgresql

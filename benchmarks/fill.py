@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 
 from benchmarks import people
 from corpid.engines import new_user_id
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials, Session
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
 from corpid.rules.oauth.records import Client

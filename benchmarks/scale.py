@@ -24,7 +24,7 @@ from benchmarks.relying_party import Flow, Keys, generate_key, registration
 from benchmarks.scale_report import LARGE, LEAST, SMALL
 from benchmarks.stage import Cpus, Stage, opened
 from corpid.flows.operations.audit_seals import Sealer
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.stores.encryption_at_rest import SecretCipher, key_from_file
 from corpid.stores.sql.open import open_postgresql
 

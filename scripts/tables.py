@@ -11,11 +11,11 @@ import msgspec
 
 from corpid.cli.doctor import local_checks, request_checks
 from corpid.rules import readers
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.directory import values
-from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES, Action, ObjectKind
-from corpid.rules.directory.member_details import PLAIN_DETAILS
-from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES, Action, ObjectKind, Role
+from corpid.rules.directory.document import SECTIONS
+from corpid.rules.directory.memberships import PLAIN_DETAILS
 from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -38,7 +38,6 @@ from scripts.reference import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.rules.directory.actors import Role
     from corpid.rules.fields import Field
     from corpid_dev.readiness.case import Source
 

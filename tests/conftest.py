@@ -22,7 +22,7 @@ from xdist.scheduler import LoadFileScheduling
 import corpid.rules.scim.resources  # noqa: F401 - see below
 from corpid import event_log
 from tests import engines, quick_start
-from tests.sign_in.world import new_world
+from tests.sign_in.world import World, new_world
 from tests.world.session import anyio_backend, no_task_left, one_loop
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from _pytest.terminal import TerminalReporter
 
-    from tests.sign_in.world import World
 
 __all__ = ["anyio_backend", "no_task_left", "one_loop"]
 

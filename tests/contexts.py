@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.request_context import RequestContext
+from corpid.flows.request_context import Provider, RequestContext
 from corpid.rules.directory.lists import MEMBERS
 
 if TYPE_CHECKING:
-    from corpid.flows.request_context import Provider
     from corpid.rules.directory.records import Membership, User
     from corpid.stores.sql.registry import Registry
 

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
-from corpid.rules.data_loss import NO_LOSS
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.oauth.errors import OAuthError
-from corpid.stores import in_turn, milliseconds
+from corpid.stores import Clock, in_turn, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from corpid.rules.data_loss import DataLoss
     from corpid.rules.transient import PipelinedVerb
-    from corpid.stores import Clock
 
 
 class _Entry(msgspec.Struct, frozen=True):

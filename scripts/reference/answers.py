@@ -25,6 +25,7 @@ from scripts.reference.shapes import (
     Member,
     Record,
     Scalar,
+    Shape,
     among,
     constant,
     document,
@@ -35,7 +36,6 @@ from scripts.reference.shapes import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scripts.reference.shapes import Shape
 
 MINUTES: Final = 60
 IF_SUBJECT_USER: Final = "client registered with `subject: user` (default)"

@@ -26,8 +26,8 @@ from corpid.flows.operations.signing_keys import ensure_first_keys, ensure_stand
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import Mail, NoMail, mail_server
 from corpid.rules import probes
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.audit import AuditEvent
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import Clock, data_loss, encryption_at_rest

@@ -146,3 +146,16 @@ def _unpacked_value(stored: object) -> object:
             return date.fromisoformat(day)
         case _:
             raise ValueError("no text")
+
+
+class InvalidInput(Exception):
+    """The error for input that is not accepted.
+
+    The sentence is for the person.
+    """
+
+    def __init__(self, sentence: Phrase, *, field: str = "") -> None:
+        """`field`: the one that it is about, if the form has several."""
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.field = field

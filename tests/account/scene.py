@@ -8,14 +8,13 @@ from urllib.parse import urlencode
 from msgspec.structs import replace
 
 from tests.sign_in.factors import ALICE, use
-from tests.sign_in.world import FORM, shown_again
+from tests.sign_in.world import FORM, World, shown_again
 
 if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
     from tests.authenticator import Authenticator
-    from tests.sign_in.world import World
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -12,17 +11,14 @@ from msgspec.structs import replace
 
 from corpid import app, settings
 from corpid.flows.authentication import browsers
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change, Entity, Membership
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS
 from tests.account.scene import AGENT, account, at_account, go, hidden, reachable, send, sessions
 from tests.contexts import context
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, recovery
-from tests.sign_in.world import EVERY_SCOPE, new_world, walk_to
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import EVERY_SCOPE, World, new_world, walk_to
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1"
 NEW_DEVICE = "Your account was used on a new device"

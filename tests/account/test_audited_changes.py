@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
 from tests.account.scene import at_account, go
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, passkey, recovery
-from tests.sign_in.world import new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, new_world
 
 NEW_PASSWORD = "seven grey herons wading"
 

@@ -9,21 +9,18 @@ import pytest
 
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import erasure
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine, Person
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.records import Assignment, DeletionRequest, Membership, User
+from corpid.rules.directory.access import CommandLine, Forbidden, Person
+from corpid.rules.directory.records import Assignment, ChangedMeanwhile, DeletionRequest, Membership, User
 from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, reachable, send, sessions
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, passkey, recovery
-from tests.sign_in.world import PASSWORD, SECRET, new_world, walk_to
+from tests.sign_in.world import PASSWORD, SECRET, World, new_world, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ACME = "200000001A"
 ASKED = "You have asked to delete your account"

@@ -10,13 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import own_email
-from corpid.flows.directory.person_records import load_person
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.flows.directory.people import load_person
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication.records import Credentials, EmailChange
-from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import SignOut
-from corpid.rules.directory.records import Change, User
+from corpid.rules.directory.access import CommandLine
+from corpid.rules.directory.records import Change, SignOut, User
 from corpid.rules.limits import (
     CODE_MISSES,
     EMAIL_CODES_PER_ADDRESS,
@@ -28,13 +26,12 @@ from tests.account.scene import at_account, go, hidden, rejected, send, sessions
 from tests.enrolment.newcomer import GONE, followed, link_in, new_link
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import PASSWORD, entity, new_world
+from tests.sign_in.world import PASSWORD, World, entity, new_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 OLD: Final = "alice@old.example"
 NEW: Final = "alice.tan@new.example"

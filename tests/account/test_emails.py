@@ -7,7 +7,7 @@ import re
 from functools import cache
 from html.parser import HTMLParser
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -18,18 +18,15 @@ from msgspec.structs import replace
 from corpid.flows import notifications
 from corpid.rules.emails import Action, Code, Copied, Email
 from corpid.texts import phrase
+from corpid.web.pages.components import never_asks
 from corpid.web.pages.emails import COLUMNS, INKS, EmailRenderer
-from corpid.web.pages.layout import never_asks
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.theme import Theme
-from corpid.web.pages.translations import LANGUAGES, lookup, translator
+from corpid.web.pages.translations import LANGUAGES, Language, lookup, translator
 from tests import sample_emails
 from tests.browser.states import STATES
 from tests.house.source import listed
 from tests.sample_emails import BASE, CODE, samples
-
-if TYPE_CHECKING:
-    from corpid.web.pages.translations import Language
 
 SINGAPORE = ZoneInfo("Asia/Singapore")
 RENDERER = EmailRenderer(name="CorpID", timezone=SINGAPORE)

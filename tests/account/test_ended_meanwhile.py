@@ -10,16 +10,15 @@ import pytest
 
 from corpid.flows.directory import people
 from corpid.rules.authentication.passwords import COMMAND_LINE
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from tests.account.scene import at_account, go, hidden, send
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import PASSWORD, SECRET, new_world
+from tests.sign_in.world import PASSWORD, SECRET, World, new_world
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 NEW_PASSWORD = "seven grey herons wading"
 

@@ -18,11 +18,10 @@ from tests.authenticator import Authenticator
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, change, options_of, passkey, recovery
-from tests.sign_in.world import BASE, new_world
+from tests.sign_in.world import BASE, World, new_world
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 NEW_PASSWORD = "seven grey herons wading"
 ONLY_WAY = "This passkey is your only way to sign in."

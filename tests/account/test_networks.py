@@ -12,12 +12,11 @@ from corpid.engines import StartError
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
 from tests.account.scene import at_account, go
 from tests.networks import written
-from tests.sign_in.world import new_world
+from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.sign_in.world import World
 
 HARBOUR = {"autonomous_system_number": ("uint32", 64500), "autonomous_system_organization": "Harbour Fibre Pte. Ltd."}
 NETWORKS = {

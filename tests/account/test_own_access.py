@@ -10,11 +10,9 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import Refused
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import is_undoable
-from corpid.rules.directory.records import Administrator, Change, Membership
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.access import EntityAdministrator, Forbidden
+from corpid.rules.directory.records import Administrator, Change, Membership, is_undoable
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 from corpid.web.pages.role_fields import value_field
 from tests.account.scene import at_account, go, hidden, send
@@ -23,7 +21,6 @@ from tests.manage.scene import ACME
 from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import EntityAdministrator
     from corpid_dev.relying_party.browser import Browser
 
 YEAR = value_field(HARBOUR, "Permit Year")

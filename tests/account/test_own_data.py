@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from corpid.flows.account.own_data import FORMAT
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -22,11 +22,10 @@ from corpid.rules.limits import DATA_COPIES_PER_DAY
 from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, rejected, send
 from tests.sign_in.factors import ALICE, CODES, passkey, recovery
-from tests.sign_in.world import SECRET, entity
+from tests.sign_in.world import SECRET, World, entity
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ACME, BANYAN = "200000001A", "200000002A"
 

@@ -24,12 +24,11 @@ from tests.authenticator import Authenticator
 from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.sign_in.factors import ALICE, change, options_of, passkey
-from tests.sign_in.world import BASE, cookies_of
+from tests.sign_in.world import BASE, World, cookies_of
 from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 LATE = ACCOUNT_PAGE_SECONDS - 1
 CHANGING = ("new-passkey", "app", "remove-app", "password", "codes")

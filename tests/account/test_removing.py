@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,10 +13,7 @@ from corpid.rules.authentication.records import Credentials
 from tests.account.scene import at_account, go, hidden, send
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, change, passkey, recovery
-from tests.sign_in.world import new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, new_world
 
 ALONE = "Works once you have a password"
 NO_WAY = "you could no longer sign in"

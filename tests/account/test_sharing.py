@@ -14,11 +14,10 @@ from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, send
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import entity, new_world, walk_to
+from tests.sign_in.world import World, entity, new_world, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ACME, BANYAN = "200000001A", "200000002A"
 NAME = "openid user.name"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from corpid.rules.limits import (
@@ -14,10 +12,7 @@ from corpid.rules.limits import (
 )
 from tests.account.scene import account, at_account, go, hidden, send, sessions
 from tests.sign_in.factors import passkey
-from tests.sign_in.world import cookies_of, new_world, post, query_of, walk_to, wear
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, cookies_of, new_world, post, query_of, walk_to, wear
 
 SECTIONS = ("passkeys", "new-passkey", "app", "password", "codes", "browsers", "sign-ins", "language")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,10 +13,7 @@ from tests.account.scene import at_account, go, hidden, send
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import PASSWORD, form_of, new_world, post, walk_to
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post, walk_to
 
 WAIT = r"Too many attempts\. Wait (\d+) (second|minute)s?, then try again\."
 

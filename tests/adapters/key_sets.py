@@ -16,7 +16,7 @@ from corpid.rules.oauth.records import Client, FetchedKeySet
 
 if TYPE_CHECKING:
     from corpid.jose.keys import ClientKeySet
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
 
 URL = "https://rp.example/jwks"
 T = 1_800_000_000.0

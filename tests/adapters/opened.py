@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.lmdb import LmdbEngine, LmdbTransientStore
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
@@ -19,7 +19,6 @@ from tests.memory_store import MemoryTransientStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
 
     from corpid.stores.transient import TransientStore
 
@@ -33,10 +32,10 @@ import asyncio, sys, time
 from pathlib import Path
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql, open_sqlite
-from corpid.rules.audit_records import *
+from corpid.rules.audit import *
 from corpid.rules.authentication.records import *
 from corpid.rules.failures import *
-from corpid.rules.directory.changes import *
+from corpid.rules.directory.records import *
 from corpid.rules.directory.records import *
 
 NOW = 1_800_000_000.0

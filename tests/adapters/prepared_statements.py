@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import combinations, product
 from typing import TYPE_CHECKING, get_args
 
-from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory.invitations import CARRIED
+from corpid.rules.audit import AuditQuery
 from corpid.rules.directory.lists import RECORD_LISTS
-from corpid.rules.directory.queries import Member, RoleOrder, SortedBy
+from corpid.rules.directory.memberships import CARRIED, Member, RoleOrder, SortedBy
 from corpid.rules.directory.records import (
     Assignment,
     Entity,
@@ -40,12 +39,12 @@ from corpid.stores.sql import (
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.lists import Shape
 from corpid.stores.sql.members import RoleShape
+from corpid.stores.sql.members import Shape as FilterShape
 from corpid.stores.sql.statements import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpid.stores.sql.members import Shape as FilterShape
 
 QUESTIONS = (
     AuditQuery(),

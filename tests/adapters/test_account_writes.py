@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import FactorChange, FactorLink, Session
-from corpid.rules.directory.changes import MissingReference, SignOut
-from corpid.rules.directory.records import Change, User
+from corpid.rules.directory.records import Change, MissingReference, SignOut, User
 from corpid.rules.limits import BROWSER_NAMES
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, write

@@ -10,13 +10,21 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.actors import load_administrator, load_operator
 from corpid.flows.directory.write import add_facts, authorise_changes, record_changes, write_changes
-from corpid.rules.directory.access import Forbidden, Object
-from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerRemoved
+from corpid.rules.directory.access import (
+    Actor,
+    ApiClient,
+    CommandLine,
+    EntityAdministrator,
+    Forbidden,
+    Object,
+    ProvisioningToken,
+)
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
+    LastOwnerRemoved,
     Membership,
     Operator,
     Service,
@@ -29,7 +37,6 @@ from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.registry import Registry

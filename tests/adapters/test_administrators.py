@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerInvariant, LastOwnerRemoved, Precondition, SignOut
 from corpid.rules.directory.records import (
     ActingPerson,
     Administrator,
     AppointmentStatus,
     Change,
+    ChangedMeanwhile,
+    LastOwnerInvariant,
+    LastOwnerRemoved,
     Membership,
     Operator,
+    Precondition,
+    SignOut,
+    StoreChange,
     User,
 )
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
@@ -23,7 +28,6 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place

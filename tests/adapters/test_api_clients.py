@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, Precondition
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.records import Change, ChangedMeanwhile, Conflict, Precondition
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from tests.adapters.opened import EVENT

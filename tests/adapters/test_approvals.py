@@ -12,11 +12,27 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import Refused, RequestDetails, check_changes, write_changes
 from corpid.flows.directory.write import write_changes as write_as
-from corpid.rules.audit_records import AuditEvent, AuditQuery
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerRemoved
-from corpid.rules.directory.records import Administrator, Assignment, Change, ChangeRequest, Membership
+from corpid.rules.audit import AuditEvent, AuditQuery
+from corpid.rules.directory.access import (
+    Actor,
+    ApiClient,
+    CommandLine,
+    DeploymentOperator,
+    EntityAdministrator,
+    Forbidden,
+    ProvisioningToken,
+)
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangedMeanwhile,
+    ChangeRequest,
+    Entity,
+    LastOwnerRemoved,
+    Membership,
+    StoreChange,
+)
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.stores.sql.audit_retention import RetentionPeriods
 from tests.adapters.stored_records import BOOKS, TAN, write
@@ -27,9 +43,6 @@ from tests.adapters.test_third_parties import OPERATOR
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.records import Entity
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEvent, AuditQuery
+from corpid.rules.audit import AuditEntry, AuditEvent, AuditQuery
 from corpid.rules.authentication.records import Credentials, FactorChange, FactorLink, Passkey
-from corpid.rules.directory.changes import MissingReference
-from corpid.rules.directory.records import Change, Membership, User
+from corpid.rules.directory.records import Change, Membership, MissingReference, User
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.audit_retention import RetentionPeriods
@@ -21,7 +20,6 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, write
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEntry
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -12,7 +12,7 @@ from corpid.rules.failures import StoreUnavailable
 from tests.adapters.opened import EVENT, NOW
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit import AuditEntry
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEvent, AuditQuery
+from corpid.rules.audit import AuditEntry, AuditEvent, AuditQuery
 from corpid.stores.sql import audit
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.clients import select_latest_uses
 from corpid.stores.sql.members import select_last_sign_ins
 from tests.adapters.opened import NOW
 from tests.adapters.prepared_statements import QUESTIONS
-from tests.adapters.test_plans import filled
+from tests.adapters.test_plans import Filled, filled
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEntry
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
-    from tests.adapters.test_plans import Filled
 
 __all__ = ["filled"]
 

@@ -21,10 +21,9 @@ from corpid.flows.operations.audit_seals import (
     verify,
 )
 from corpid.flows.operations.signing_keys import open_key
-from corpid.rules.audit_records import AuditEvent, AuditQuery
+from corpid.rules.audit import AuditEvent, AuditQuery
 from corpid.rules.audit_seals import ENTRIES, SECONDS, covering
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine, Person
+from corpid.rules.directory.access import CommandLine, Forbidden, Person
 from corpid.stores.sql.audit_retention import RetentionPeriods
 from corpid.stores.sql.statements import Statement
 from tests.adapters.opened import EVENT, NOW, race
@@ -448,7 +447,7 @@ async def test_a_transaction_that_is_still_open_holds_up_what_came_after_its_beg
 
 RACE = """
 from corpid.flows.operations.audit_seals import Sealer
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 async def main():
     stores = await opened()
     sealer, made = Sealer(stores.registry, lambda _: None), 0

@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from corpid.flows.operations import audit_stream
 from corpid.flows.operations.audit_stream import AuditStream, last_left, set_position
 from corpid.outbound import audit_targets
-from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
-from corpid.rules.audit_records import AuditEvent
+from corpid.outbound.audit_targets import AuditTarget, UnusableAuthorities, audit_target
+from corpid.rules.audit import AuditEvent
 from corpid.rules.audit_stream import target
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.stores.sql.audit_retention import RetentionPeriods
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.syslog_server import SyslogServer
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from corpid.outbound.audit_targets import AuditTarget
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

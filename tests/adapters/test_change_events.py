@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEntry, AuditEvent
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import MissingReference, SignOut
-from corpid.rules.directory.records import Change, Entity, Membership
+from corpid.rules.directory.records import Change, Entity, Membership, MissingReference, SignOut, StoreChange
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import BOOKS, LIM, TAN, write
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.changes import StoreChange
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

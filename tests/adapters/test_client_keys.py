@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from corpid.outbound.client_keys import FetchedClientKeys
+from corpid.outbound.client_keys import ClientKeys, FetchedClientKeys
 from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.records import FetchedKeySet
 from tests.adapters.key_sets import DAY, HOUR, URL, Kept, RelyingParty, T, client, jwks, kids, settled
 from tests.adapters.rp_server import answer, egress_to, relying_party
 from tests.logs import capture_logs
-
-if TYPE_CHECKING:
-    from corpid.outbound.client_keys import ClientKeys
 
 
 async def test_an_inline_set_is_prepared_once_and_kept_by_its_content() -> None:

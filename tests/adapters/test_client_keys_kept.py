@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpid.outbound.client_keys import FetchedClientKeys
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.failures import KeySetUnavailable, StoreUnavailable
 from corpid.rules.oauth.records import FetchedKeySet
 from tests.adapters.key_sets import DAY, HOUR, URL, Kept, RelyingParty, T, client, jwks, kids, settled

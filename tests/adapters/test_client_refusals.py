@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.operations.buffers import RecentRefusals
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.oauth.refusals import ClientRefusal

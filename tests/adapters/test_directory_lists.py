@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import lists
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.lists import ENTITIES as ENTITY_LIST
 from corpid.rules.directory.lists import MEMBERS, REQUESTS
 from corpid.rules.directory.lists import SERVICES as SERVICE_LIST

@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import EmailChange, Session
-from corpid.rules.directory.changes import SignOut
-from corpid.rules.directory.records import Change, User
+from corpid.rules.directory.records import Change, SignOut, User
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, remove, write
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Change, User
 from corpid.rules.signing_keys import ProviderKey

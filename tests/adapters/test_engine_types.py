@@ -16,6 +16,8 @@ from corpid.rules.transient import EngineCondition
 from corpid.stores.transient import (
     ENGINE_TYPES,
     EngineType,
+    OpenedStore,
+    OrderlyStops,
     TransientEngine,
     engine_type,
     transient_engine,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.stores.transient import OpenedStore, OrderlyStops
 
 URL = "shelf://somewhere"
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials, FactorChange, Passkey, PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.changes import MissingReference
-from corpid.rules.directory.records import Account
+from corpid.rules.directory.records import Account, MissingReference
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import FACTORS, LIM, TAN, remove, write
 

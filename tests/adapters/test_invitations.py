@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import links
-from corpid.flows.directory import invitations, member_changes
+from corpid.flows.directory import invitations, members
 from corpid.flows.directory.acceptance import (
     AlreadyBelongs,
     accept_with_account,
@@ -18,23 +18,37 @@ from corpid.flows.directory.acceptance import (
 )
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import Credentials, FactorChange
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator, Person, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, MissingReference, NameTaken, Precondition
-from corpid.rules.directory.invitations import SENDING_SECONDS, being_sent
-from corpid.rules.directory.records import Assignment, Change, Entity, Membership, Service, User
+from corpid.rules.directory.access import (
+    Actor,
+    DeploymentOperator,
+    EntityAdministrator,
+    Forbidden,
+    Person,
+    ProvisioningToken,
+)
+from corpid.rules.directory.memberships import SENDING_SECONDS, OpenInvitation, being_sent
+from corpid.rules.directory.records import (
+    Assignment,
+    Change,
+    ChangedMeanwhile,
+    Conflict,
+    Entity,
+    Membership,
+    MissingReference,
+    NameTaken,
+    Precondition,
+    Service,
+    User,
+)
 from corpid.rules.limits import RESEND_SECONDS
 from tests.adapters.opened import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -176,7 +190,7 @@ async def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
             service = Service(service_id="PERMITS", name="Permits", roles=("Maker",))
             role = Assignment(user_id=WAITING, entity_id=HARBOUR.entity_id, service_id="PERMITS", role="Maker")
             await stores.registry.directory.write([Change(None, service), Change(None, role)])
-            ending = member_changes.end_member(stores.registry, found.membership.membership_id, actor=token)
+            ending = members.end_member(stores.registry, found.membership.membership_id, actor=token)
             accepting, ended = await asyncio.gather(answer(stores, found, link_hash), ending, return_exceptions=True)
             assert ended is None, ended
             assert accepting is None or isinstance(accepting, Conflict), accepting

@@ -10,16 +10,14 @@ import pytest
 
 from corpid.flows.operations import jobs
 from corpid.flows.operations.audit_seals import SealVerification, verify
-from corpid.flows.operations.jobs import Jobs
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import DeploymentOperator
+from corpid.flows.operations.jobs import JobProgress, Jobs
+from corpid.rules.directory.access import DeploymentOperator, Forbidden
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.jobs import KEPT_SECONDS, LOST_SECONDS, Job
 from tests.world.clock import Clock
 
 if TYPE_CHECKING:
-    from corpid.flows.operations.jobs import JobProgress
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit import AuditEntry
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

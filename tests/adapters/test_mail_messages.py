@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from email import message_from_bytes
-from email.headerregistry import Address
+from email.headerregistry import Address, AddressHeader
 from email.message import EmailMessage
 from email.policy import SMTP
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -16,9 +16,6 @@ from hypothesis import strategies as st
 from corpid.outbound.smtp import MessageWriter
 from corpid.rules.characters import printable
 from corpid.rules.emails import RenderedEmail
-
-if TYPE_CHECKING:
-    from email.headerregistry import AddressHeader
 
 NOON = 1_800_000_000.75
 TO = "nina@example.org"

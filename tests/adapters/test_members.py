@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory import member_changes, people, provisioning_tokens
+from corpid.flows.directory import members, people, provisioning_tokens
 from corpid.flows.directory.acceptance import (
     AlreadyBelongs,
     accept_with_account,
@@ -20,26 +20,24 @@ from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.apply import export_directory, prepare_document
 from corpid.flows.directory.approvals import approve_request
 from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
-from corpid.flows.directory.member_changes import LastOwner
-from corpid.flows.directory.members import UnknownMember, load_member, query_members
+from corpid.flows.directory.members import LastOwner, UnknownMember, load_member, query_members
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, write_changes
 from corpid.flows.directory.write import write_changes as write_as
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken
+from corpid.rules.directory.access import Actor, ApiClient, CommandLine, Forbidden, ProvisioningToken
 from corpid.rules.directory.document import parse
-from corpid.rules.directory.member_details import InvalidDetails
+from corpid.rules.directory.memberships import InvalidDetails, Member, MemberQuery
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
     MemberDetails,
     Membership,
+    NameTaken,
     Service,
     User,
 )
@@ -52,8 +50,6 @@ from tests.world.provider import CheapPasswords
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.queries import Member
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -84,8 +80,8 @@ async def invited(
     send: bool = True,
 ) -> Member:
     own = entity_id or str(getattr(actor, "entity_id", ""))
-    change = member_changes.plan_invitation(details, own, now=NOW, new_id=ids or identifiers(), send=send)
-    await member_changes.write_members(stores.registry, limit(stores), [change], actor=actor, now=NOW)
+    change = members.plan_invitation(details, own, now=NOW, new_id=ids or identifiers(), send=send)
+    await members.write_members(stores.registry, limit(stores), [change], actor=actor, now=NOW)
     return await load_member(stores.registry, change.record.membership_id, actor=actor)
 
 
@@ -187,9 +183,9 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
             with pytest.raises(UnknownMember):
                 await load_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
-                await member_changes.end_member(registry, membership_id, actor=other)
+                await members.end_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
-                await member_changes.change_member(
+                await members.change_member(
                     registry, limit(stores), membership_id, NEW, enabled=False, actor=other, now=NOW
                 )
         for actor in (TOKEN, CLIENT):
@@ -206,7 +202,7 @@ async def test_what_a_token_writes_is_the_memberships_and_never_the_persons(plac
         registry = stores.registry
         [held] = (await registry.directory.read(Membership, [("u2", "E1")])).values()
         details = MemberDetails(user_name="mallory", name="Mallory", email="mallory@evil.example")
-        after = await member_changes.change_member(
+        after = await members.change_member(
             registry, limit(stores), held.membership_id, details, enabled=True, actor=TOKEN, now=NOW
         )
         assert (after.user, after.state) == (LIM, "active")
@@ -233,7 +229,7 @@ async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         named = MemberDetails(user_name="rina@firm.example")
 
         async def switch(*, enabled: bool) -> Member:
-            return await member_changes.change_member(
+            return await members.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=enabled, actor=TOKEN, now=NOW
             )
 
@@ -242,10 +238,10 @@ async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         assert (await switch(enabled=False)).state == "suspended"
         assert (await switch(enabled=True)).state == "active"
         with pytest.raises(ChangedMeanwhile):
-            await member_changes.change_member(
+            await members.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=False, actor=TOKEN, now=NOW, expected=held
             )
-        await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
+        await members.end_member(registry, held.membership_id, actor=TOKEN)
         entries = await registry.audit.entries()
         done = [(entry.action, entry.object) for entry in entries if entry.actor == TOKEN.name]
         assert done[-2:] == [("assignment.remove", "/".join(role.key)), ("membership.remove", "u3/E1")]
@@ -259,18 +255,18 @@ async def test_the_last_owner_stays(place: Place) -> None:
         registry = stores.registry
         [held] = (await registry.directory.read(Membership, [("u2", "E1")])).values()
         with pytest.raises(LastOwner):
-            await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
+            await members.end_member(registry, held.membership_id, actor=TOKEN)
         named = MemberDetails(user_name="lim")
         with pytest.raises(LastOwner):
-            await member_changes.change_member(
+            await members.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=False, actor=TOKEN, now=NOW
             )
         mei = await invited(stores)
         await write(stores, Administrator(user_id=mei.user.user_id, entity_id="E1", level="owner"))
         with pytest.raises(LastOwner):
-            await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
+            await members.end_member(registry, held.membership_id, actor=TOKEN)
         await write(stores, RINA_OWNS)
-        await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
+        await members.end_member(registry, held.membership_id, actor=TOKEN)
 
 
 async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
@@ -282,7 +278,7 @@ async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
             with pytest.raises(Forbidden, match="approval"):
                 await invited(stores, actor=actor)
         lim = await load_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
-        change = member_changes.plan_invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
+        change = members.plan_invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
         request = await write_changes(registry, lim, [change], asking=RequestDetails("New", NOW, "r"))
         assert request is not None
         assert await registry.directory.user("new-1") is None
@@ -362,12 +358,12 @@ async def test_invitations_to_an_address_and_of_an_entity_are_limited(
         registry, ids = stores.registry, identifiers()
         for _ in range(INVITATIONS_PER_ADDRESS):
             mei = await invited(stores, ids=ids)
-            await member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN)
+            await members.end_member(registry, mei.membership.membership_id, actor=TOKEN)
         with pytest.raises(TooManyInvitations, match="to one address"):
             await invited(stores, ids=ids)
         tan = await invited(stores, MemberDetails(user_name="tan@firm.example"), ids=ids)
         with pytest.raises(TooManyInvitations, match="people a day"):
-            await member_changes.change_member(
+            await members.change_member(
                 registry, limit(stores), tan.membership.membership_id, NEW, enabled=True, actor=TOKEN, now=NOW
             )
         await invited(stores, NEW, actor=replace(TOKEN, entity_id="E2"), ids=ids)
@@ -385,11 +381,11 @@ async def test_a_changed_address_of_an_invited_member_gets_a_letter(place: Place
             mei = await invited(stores, ids=ids, send=send)
             if send:
                 await write(stores, replace(mei.membership, invitation_sent_at=5))
-            after = await member_changes.change_member(
+            after = await members.change_member(
                 registry, limit(stores), mei.membership.membership_id, moved, enabled=True, actor=TOKEN, now=NOW
             )
             assert (after.membership.email, after.membership.invitation_sent_at) == ("mei@new.example", expected)
-            await member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN)
+            await members.end_member(registry, mei.membership.membership_id, actor=TOKEN)
 
 
 async def test_an_account_accepts_an_invitation_and_none_of_its_members_change(place: Place) -> None:
@@ -471,7 +467,7 @@ async def test_of_an_acceptance_and_something_else_at_once_one_is_carried_out(pl
         first, second = (User(user_id=each, user_name=each, name=each) for each in ("u7", "u8"))
         await write(stores, first, second)
         others = {
-            "end": lambda: member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN),
+            "end": lambda: members.end_member(registry, mei.membership.membership_id, actor=TOKEN),
             "decline": lambda: decline_membership(registry, mei.membership),
             "accept": lambda: accept_with_account(registry, mei.membership, second, now=NOW),
             "new account": lambda: accept_with_new_account(

@@ -7,19 +7,23 @@ import sqlite3
 import threading
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import migrations, schema
-from corpid.stores.sql.migration import OLDEST, DatabaseUnreachable, SchemaNewer, SchemaOlder, is_last, read_steps
+from corpid.stores.sql.migration import (
+    OLDEST,
+    DatabaseUnreachable,
+    Migration,
+    SchemaNewer,
+    SchemaOlder,
+    is_last,
+    read_steps,
+)
 from corpid.stores.sql.sqlite import SqliteTarget
 from tests.adapters.opened import EVENT, race, sqlite
-
-if TYPE_CHECKING:
-    from corpid.stores.sql.migration import Migration
 
 STARTER = """
 go()

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from corpid.rules.directory import access_review
 from corpid.rules.directory.access_review import ReviewDecision
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.invitations import SENDING_SECONDS
+from corpid.rules.directory.memberships import SENDING_SECONDS
 from corpid.rules.directory.notices import HEAD_START_SECONDS, WAITED_FOR, NoticeGroup, QueuedNotice
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.records import Assignment, Membership, User
+from corpid.rules.directory.records import Assignment, ChangedMeanwhile, Membership, User
 from tests.adapters.opened import NOW
 from tests.adapters.stored_records import BOOKS, write
 from tests.adapters.test_acting_administrators import FIRM, PLAIN

@@ -6,13 +6,12 @@ import asyncio
 import threading
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import argon2
 import pytest
 from argon2.profiles import CHEAPEST, RFC_9106_LOW_MEMORY
 
-from corpid.outbound.passwords import Argon2Passwords, guessable_passwords, parameters
+from corpid.outbound.passwords import Argon2Passwords, Passwords, guessable_passwords, parameters
 from corpid.rules.authentication.passwords import (
     COMMAND_LINE,
     LONGEST_PASSWORD,
@@ -23,9 +22,6 @@ from corpid.rules.authentication.passwords import (
 )
 from corpid.rules.failures import PasswordsBusy
 from tests.logs import capture_logs
-
-if TYPE_CHECKING:
-    from corpid.outbound.passwords import Passwords
 
 CHEAP = replace(CHEAPEST, salt_len=16, hash_len=32)
 RIGHT = "a horse named Battery"

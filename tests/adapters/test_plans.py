@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from benchmarks import plans
 from corpid.rules.directory.lists import RECORD_LISTS, ListQuery
-from corpid.rules.directory.queries import Member, SortedBy
+from corpid.rules.directory.memberships import Member, SortedBy
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, ThirdPartyAssignment, User
 from corpid.stores.sql import clients, directory, lists, mappers, members, notices, schema
 from corpid.stores.sql.columns import METADATA

@@ -10,19 +10,17 @@ import pytest
 import sqlalchemy as sa
 
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import Conflict, MissingReference, NameTaken
-from corpid.rules.directory.records import Change, User
+from corpid.rules.directory.records import Change, Conflict, MissingReference, NameTaken, User
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql.open import open_postgresql
+from corpid.stores.sql.open import SqlStores, open_postgresql
 from corpid.stores.sql.postgresql import open_database, parse_address, translate_error
 from corpid.stores.sql.statements import Statement
 from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 ORPHAN = Session(

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import Conflict, MissingReference
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.records import Change, Conflict, MissingReference
 from corpid.rules.oauth.records import FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
 from tests.adapters.opened import EVENT, NOW

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from corpid.flows.directory import provisioned_groups as groups
 from corpid.flows.directory.provisioned_groups import UnknownMembers
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ProvisioningToken
+from corpid.rules.directory.access import Forbidden, ProvisioningToken
 from corpid.rules.directory.records import Assignment, GroupRole, Membership, Service, User
 from corpid.rules.oauth.errors import InvalidToken
 from corpid.rules.oauth.refusals import Reason

@@ -11,26 +11,23 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.lists import list_records
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import (
+from corpid.rules.audit import AuditEvent
+from corpid.rules.directory.access import CommandLine
+from corpid.rules.directory.lists import MEMBERS
+from corpid.rules.directory.memberships import MemberCondition, MemberQuery, accepted_by, account, placeholder
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.rules.directory.records import (
     Accept,
+    Administrator,
+    Assignment,
+    Change,
     ChangedMeanwhile,
     Conflict,
     ExternalIdTaken,
     MemberNameTaken,
+    Membership,
     MissingReference,
     Precondition,
-)
-from corpid.rules.directory.invitations import accepted_by, account, placeholder
-from corpid.rules.directory.lists import MEMBERS
-from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.directory.records import (
-    Administrator,
-    Assignment,
-    Change,
-    Membership,
     ThirdPartyAssignment,
     User,
 )
@@ -38,7 +35,6 @@ from tests.adapters.opened import EVENT
 from tests.adapters.stored_records import ACME, BOOKS, LEVY, LIM, TRADE, write
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.queries import MemberCondition
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

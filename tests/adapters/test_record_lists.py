@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.flows.directory.lists import UnknownPlace, list_records
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine, DeploymentOperator
+from corpid.rules.directory.access import CommandLine, DeploymentOperator, Forbidden
 from corpid.rules.directory.lists import (
     ADMINISTRATORS,
     API_CLIENTS,
@@ -24,6 +23,7 @@ from corpid.rules.directory.lists import (
     SERVICES,
     THIRD_PARTY_ASSIGNMENTS,
     USERS,
+    RecordList,
 )
 from corpid.rules.directory.records import Operator
 from tests.adapters.stored_records import write
@@ -31,7 +31,6 @@ from tests.adapters.test_directory_lists import EVERYTHING, NAMES
 from tests.adapters.test_directory_lists import USERS as PEOPLE
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.lists import RecordList
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

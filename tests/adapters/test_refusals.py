@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.directory.changes import MissingReference, NameRefused, NameTaken
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import MissingReference, NameRefused, NameTaken, User
 from tests.adapters.stored_records import (
     ACME,
     ASSIGNED,

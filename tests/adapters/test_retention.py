@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from typing import TYPE_CHECKING
 
 import pytest
 import sqlalchemy as sa
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.audit_retention import RetentionPeriods
-from corpid.stores.sql.open import open_postgresql
+from corpid.stores.sql.open import SqlStores, open_postgresql
 from corpid.stores.sql.statements import Statement
 from tests import engines
 from tests.adapters.opened import EVENT, KEY, NOW, sqlite
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from corpid.stores.sql.open import SqlStores
 
 DAY = 86_400
 PRUNED = AuditEvent(actor="operator", action="audit.prune")

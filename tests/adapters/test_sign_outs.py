@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import Credentials, FactorChange, FactorLink, Session
-from corpid.rules.directory.changes import SignOut
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.records import Change, SignOut
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, write
 from tests.adapters.test_factors import KEY, NOBODY, WITH, add

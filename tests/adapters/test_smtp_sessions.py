@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from email.headerregistry import Address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiosmtplib
 import pytest
 
 from corpid.outbound.smtp import SmtpSessions
 from corpid.rules.failures import EmailDelayed, MailRefused
-from tests.adapters.test_smtp import PERSON, here, mail, mail_log, new_email, post_office
-
-if TYPE_CHECKING:
-    from tests.adapters.test_smtp import PostOffice
+from tests.adapters.test_smtp import PERSON, PostOffice, here, mail, mail_log, new_email, post_office
 
 SENDER = Address(addr_spec="sign-in@corp.example")
 MESSAGE = b"Subject: Hi\r\n\r\n.Hello\r\n"

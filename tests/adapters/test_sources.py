@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.changes import ChangedMeanwhile, Precondition, RolesUnder
-from corpid.rules.directory.records import Change, ChangeRequest, Entity, Sources
+from corpid.rules.directory.records import (
+    Change,
+    ChangedMeanwhile,
+    ChangeRequest,
+    Entity,
+    Precondition,
+    RolesUnder,
+    Sources,
+    StoreChange,
+    User,
+)
 from corpid.rules.directory.sources import ABSENT, UNKNOWN
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.stored_records import ACME, BOOKS, CLIENT, EVERYTHING, LIM, MEMBER, TAN, write
 from tests.adapters.test_third_parties import ACCEPTED, EVERYBODY, GIVEN, there
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.records import User
     from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.open import SqlStores

@@ -12,11 +12,16 @@ from corpid.flows.directory import grants
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.grants import GrantFilter
 from corpid.flows.directory.write import write_changes as write_as
-from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.records import Change, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.audit import AuditQuery
+from corpid.rules.directory.access import Actor, CommandLine, EntityAdministrator, Forbidden
+from corpid.rules.directory.records import (
+    Change,
+    ChangedMeanwhile,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+)
 from tests.adapters.stored_records import BOOKS, write
 from tests.adapters.test_acting_administrators import FIRM, NOW, taken
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA_OWNS, WAITS_SECONDS
@@ -25,7 +30,6 @@ from tests.world.provider import CheapPasswords
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place

@@ -10,13 +10,12 @@ import pytest
 from corpid.rules.oauth.errors import InvalidGrant, OAuthError
 from corpid.rules.oauth.refusals import Reason
 from tests.adapters.opened import NOW, memory_transient
-from tests.adapters.transient_stores import KEY, add, count, put, take
+from tests.adapters.transient_stores import KEY, Opened, add, count, put, take
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.stores.transient import TransientStore
-    from tests.adapters.transient_stores import Opened
 
 
 async def test_what_was_spent_stays_spent_when_the_flow_refuses(opened: Opened) -> None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.namespaces import Namespace
 from corpid.rules.transient import PipelinedVerb
 from tests.adapters.opened import NOW
-from tests.adapters.transient_stores import KEY, OTHER, add, count, put, take
+from tests.adapters.transient_stores import KEY, OTHER, Opened, add, count, put, take
 
 if TYPE_CHECKING:
     from corpid.stores.transient import TransientStore
-    from tests.adapters.transient_stores import Opened
 
 RACERS: Final = 64
 

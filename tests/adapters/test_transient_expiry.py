@@ -7,11 +7,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from tests.adapters.opened import NOW
-from tests.adapters.transient_stores import KEY, add, count, put, take
+from tests.adapters.transient_stores import KEY, Opened, add, count, put, take
 
 if TYPE_CHECKING:
     from corpid.stores.transient import TransientStore
-    from tests.adapters.transient_stores import Opened
 
 SHORT: Final = 0.1
 """a lifetime by the engine's clock; a test that waits for its end waits twice as long"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,6 @@ from tests.clusters import redis_cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-    from contextlib import AbstractContextManager
 
     from corpid.stores.transient import TransientStore
 

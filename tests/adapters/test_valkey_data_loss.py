@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.failures import StoreUnavailable
-from corpid.stores.valkey.transient import open_valkey
+from corpid.stores.valkey.transient import ValkeyTransientStore, open_valkey
 from tests.adapters.on_redis import KEY, NOW, OTHER, add, opened, put, recovered, refusal, take, until
 from tests.engines import RedisServer
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid.stores.valkey.transient import ValkeyTransientStore
 
 pytestmark = pytest.mark.full
 

@@ -19,7 +19,7 @@ import uvloop
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from corpid.rules.failures import StoreUnavailable
-from corpid.stores.valkey.link import connect, parse_addresses
+from corpid.stores.valkey.link import EngineAddress, EngineLink, connect, parse_addresses
 from corpid.stores.valkey.nodes import EngineNode
 from tests.adapters.on_redis import PATIENCE_SECONDS, recovered
 from tests.adapters.test_valkey_addresses import certify
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
     from collections.abc import AsyncIterator, Callable, Coroutine
     from pathlib import Path
-
-    from corpid.stores.valkey.link import EngineAddress, EngineLink
 
     Loop = Callable[[], asyncio.AbstractEventLoop]
 

@@ -15,12 +15,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corpid.flows.directory.lists import list_records
-from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import Accept, Conflict, Precondition
-from corpid.rules.directory.invitations import accepted_by
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.lists import CLIENTS, ENTITIES, MEMBERS, SERVICES, USERS
-from corpid.rules.directory.queries import RoleSearch
-from corpid.rules.directory.records import Assignment, Change, Entity, Membership, Service, User
+from corpid.rules.directory.memberships import RoleSearch, accepted_by
+from corpid.rules.directory.records import (
+    Accept,
+    Assignment,
+    Change,
+    Conflict,
+    Entity,
+    Membership,
+    Precondition,
+    Service,
+    User,
+)
 from corpid.rules.directory.words import words_of, words_of_search
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,7 +15,6 @@ from tests.clusters import redis_cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from corpid.stores.transient import TransientStore

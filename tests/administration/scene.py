@@ -10,15 +10,12 @@ from corpid.flows.directory.notices import NoticeMaker
 from corpid.flows.directory.queued_emails import NoticeEmails
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.notices import COLLECTED_SECONDS
-from corpid.rules.directory.records import Administrator, Assignment, Change
-from tests.postbox import Postbox
-from tests.sign_in.world import entity
+from corpid.rules.directory.records import Administrator, AdministratorLevel, Assignment, Change, ChangeRequest
+from tests.postbox import Postbox, Sent
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
-    from tests.postbox import Sent
-    from tests.sign_in.world import World
+    from corpid.rules.directory.access import Actor, EntityAdministrator
 
 HARBOUR: Final = "200000077H"
 NAME: Final = "Harbour Logistics"

@@ -9,19 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import access_review, approvals
-from corpid.flows.directory.access_review import MOST_DECISIONS, KeepDecision, ReviewDates
+from corpid.flows.directory.access_review import MOST_DECISIONS, KeepDecision, ReviewDates, ReviewedPerson
 from corpid.flows.directory.write import Refused, RequestDetails
-from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access import Actor, ApiClient, CommandLine, Forbidden
 from corpid.rules.directory.access_review import YEAR_SECONDS
-from corpid.rules.directory.actors import ApiClient, CommandLine
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.records import Administrator, Membership
+from corpid.rules.directory.records import Administrator, ChangedMeanwhile, ChangeRequest, Membership
 from tests.administration.scene import HARBOUR, acting, change, given, peopled, role
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.access_review import ReviewedPerson
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import ChangeRequest
     from tests.sign_in.world import World
 
 COMMAND = CommandLine(by="lee@node1")

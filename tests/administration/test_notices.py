@@ -10,22 +10,20 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import access_review, approvals
 from corpid.flows.directory.notice_texts import MANAGE_PATH
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.access import CommandLine, DirectoryFile
 from corpid.rules.directory.access_review import REMIND_SECONDS, YEAR_SECONDS
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
-from corpid.rules.directory.invitations import SENDING_SECONDS
+from corpid.rules.directory.memberships import SENDING_SECONDS
 from corpid.rules.directory.notices import COLLECTED_SECONDS, LONGEST_WAIT_SECONDS, NoticeGroup
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import Administrator, Change, Membership, Operator
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused
 from corpid.rules.limits import DAY, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 from tests.administration.scene import HARBOUR, NAME, Process, acting, ask, begun, change, given, role, taken
-from tests.sign_in.world import BASE, entity
+from tests.sign_in.world import BASE, World, entity
 
 if TYPE_CHECKING:
     from tests.postbox import Sent
-    from tests.sign_in.world import World
 
 COMMAND = CommandLine(by="lee@node1")
 FILE = DirectoryFile.from_content("people.yaml", b"", by=COMMAND)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.rules.oauth.api_client import API_SCOPES
-from tests.protocol.api_callers import registers
+from tests.protocol.api_callers import ApiCaller, registers
 from tests.protocol.deployment import ISSUER
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from tests.protocol.api_callers import ApiCaller
     from tests.protocol.provider import World
 
 HARBOUR: Final = "209900042K"

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
-from corpid.rules.directory.actors import ALL_SCOPES
+from corpid.rules.directory.access import ALL_SCOPES
 from corpid.rules.directory.objects import RESOURCES
-from corpid.web.api.operations import OPERATIONS
+from corpid.web.api.operations import OPERATIONS, Operation
 from corpid.web.http.connections import OVERLOADED
 from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, pointers
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE, CAROL
 from tests.protocol.provider import World
-
-if TYPE_CHECKING:
-    from corpid.web.api.operations import Operation
 
 
 def addressed(operation: Operation) -> str:

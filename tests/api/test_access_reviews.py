@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from corpid.flows.directory.access_review import ReviewDates
 from corpid.rules.directory.access_review import YEAR_SECONDS, AccessReview
 from corpid.rules.directory.records import Administrator, Change
-from tests.api.calling import HARBOUR, bound, calling
+from tests.api.calling import HARBOUR, Api, bound, calling
 from tests.protocol.directory import ALICE, BOB
 
 if TYPE_CHECKING:
-    from tests.api.calling import Api
     from tests.protocol.provider import World
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals
 from corpid.flows.directory.write import Refused, RequestDetails, write_changes
 from corpid.flows.operations.idempotency import run_once
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.oauth.api_client import StoredResponse
 from tests.adapters.conftest import place
 from tests.adapters.stored_records import write

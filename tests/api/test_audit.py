@@ -6,18 +6,17 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from corpid.flows.operations.audit_seals import Sealer, audit_keys, verify
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.audit import AuditEvent
+from corpid.rules.directory.access import CommandLine
 from tests.adapters.conftest import place
 from tests.adapters.opened import NOW
 from tests.adapters.test_audit_seals import ACTOR, three_seals, unguarded
-from tests.api.calling import ENTITY, HARBOUR, bound
+from tests.api.calling import ENTITY, HARBOUR, Api, bound
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE
 
 if TYPE_CHECKING:
     from tests.adapters.databases import Place
-    from tests.api.calling import Api
     from tests.protocol.provider import World
 
 __all__ = ["place"]

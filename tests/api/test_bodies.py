@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpid.flows.directory.apply import apply_document
-from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.nodes import DirectoryError, json_value, merge_patch, nodes, pointer
+from corpid.rules.directory.access import CommandLine
+from corpid.rules.directory.nodes import DirectoryError, Json, json_value, merge_patch, nodes, pointer
 from corpid.rules.directory.objects import RESOURCES, InvalidObject, key_of, object_id, parse_object
 from corpid.rules.directory.records import Entity
 from tests.api.calling import ENTITY, Api, pointers
@@ -23,7 +23,6 @@ from tests.protocol.api_callers import registered
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from corpid.rules.directory.nodes import Json
 
 MALFORMED = [
     (b"", "not valid JSON"),

@@ -17,7 +17,7 @@ from corpid.flows import namespaces
 from corpid.flows.directory import objects
 from corpid.flows.directory.objects import Administration, ApiObject, ObjectChanged, ObjectConflict
 from corpid.flows.operations.idempotency import KEPT_SECONDS, KeyReused, run_once
-from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
+from corpid.rules.directory.access import ALL_SCOPES, ApiClient
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.oauth.api_client import StoredResponse
 from corpid.rules.oauth.client_registration import PLAIN_RULES

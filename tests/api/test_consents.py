@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.consent import Consent
-from tests.api.calling import bound, calling
+from tests.api.calling import Api, bound, calling
 from tests.protocol.directory import ALICE
 
 if TYPE_CHECKING:
-    from tests.api.calling import Api
     from tests.protocol.provider import World
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.acceptance import accept_with_account
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.records import Administrator, Assignment, Membership
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS
 from tests.api.calling import HARBOUR, ORCHARD, Api, bound, calling, pointers

@@ -14,20 +14,19 @@ import pytest
 
 from corpid.flows.directory import apply
 from corpid.flows.operations.idempotency import once_at_end
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.document import MOST_PROBLEMS, from_nodes, parse
 from corpid.rules.directory.nodes import MOST_NODES, DirectoryError, json_value, nodes
 from corpid.rules.directory.yaml_file import read_nodes
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
 from corpid.rules.oauth.api_client import StoredResponse
-from tests.api.calling import HARBOUR
+from tests.api.calling import HARBOUR, Api
 from tests.protocol.deployment import ISSUER
 from tests.world.clock import NOON
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.api.calling import Api
     from tests.protocol.provider import World
 
 PEOPLE = 1200

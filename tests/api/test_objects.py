@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.apply import apply_document
+from corpid.flows.directory.apply import ApplyResult, apply_document
 from corpid.flows.operations.signing_keys import ROTATED_EVERY_SECONDS
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
+from corpid.rules.directory.access import CommandLine, DirectoryFile
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import Administrator, Membership, User
 from corpid.web.api.openapi import EXAMPLES
@@ -23,7 +23,6 @@ from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE, BOB
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import ApplyResult
     from tests.protocol.provider import World
 
 CHANGES: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.operations.audit_seals import Sealer, rotate_audit_key
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.web.api import application
 from corpid.web.http import documents
 from tests.protocol.deployment import ISSUER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory.person_records import derive_session_name
+from corpid.flows.directory.people import derive_session_name
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.authentication.throttling import CodeGuesses, CodesPaused, one_more
 from corpid.rules.directory.records import Operator

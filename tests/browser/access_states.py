@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.directory import approvals
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.directory.records import Administrator, Assignment, Change, Membership
 from corpid.rules.directory.values import Parameter
 from corpid.web.pages import role_fields
 from tests.account.scene import account, at_account
 from tests.account.test_own_access import YEAR, asked, managed, nadia
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.manage.access_scene import HARBOUR as PERMITS
 from tests.manage.access_scene import checker, demand, employed, identifier, requests, staffed
 from tests.manage.scene import ACME, in_portal, portal
@@ -21,7 +20,6 @@ from tests.sign_in.world import entity, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.browser.seeded import Recorder
 
 MINE: Final[Mapping[str, Visit]] = {
     "account-access-ask-entity": Visit("access/ask"),

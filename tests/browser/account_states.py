@@ -14,7 +14,7 @@ from tests.account.scene import account, at_account, go
 from tests.account.test_email import alice
 from tests.account.test_sharing import BANYAN, give
 from tests.authenticator import Authenticator
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.enrolment.newcomer import followed, link_in
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, change, recovery
@@ -23,8 +23,7 @@ from tests.sign_in.world import entity, walk_to, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
-    from tests.browser.seeded import Recorder
+    from corpid.web.pages.components import View
 
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 THEN: Final = datetime(2026, 3, 2, 9, 5, tzinfo=UTC)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import ButtonForm, TimeLimit
+from corpid.web.pages.components import ButtonForm, FieldError, TimeLimit
 from corpid.web.pages.views import AskPasskey
-
-if TYPE_CHECKING:
-    from corpid.web.pages.layout import FieldError
 
 LIMIT: Final = TimeLimit(
     at=datetime(2026, 11, 20, 14, 32, tzinfo=UTC), seconds=600, extend=ButtonForm(action="/extend")

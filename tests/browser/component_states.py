@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from corpid.texts import counted, phrase
-from corpid.web.check import Check
 from corpid.web.directory.people import UPLOADED
 from corpid.web.pages.client_fields import FieldGroup
 from corpid.web.pages.components import (
@@ -18,6 +17,7 @@ from corpid.web.pages.components import (
     Alerts,
     AppKey,
     BoldName,
+    ButtonForm,
     Cell,
     Chart,
     Checkboxes,
@@ -30,17 +30,22 @@ from corpid.web.pages.components import (
     Entry,
     EntryList,
     Facts,
+    Field,
     Filters,
     ForeignText,
     Form,
+    Frame,
     Group,
     Heading,
     Items,
     Label,
     LetterHead,
+    Link,
     LinkList,
     Links,
+    NavigationLink,
     Page,
+    Pager,
     Paragraph,
     Part,
     PasskeyForm,
@@ -52,6 +57,7 @@ from corpid.web.pages.components import (
     RoleGroup,
     Selection,
     Series,
+    Snippet,
     Snippets,
     Subsection,
     Table,
@@ -60,16 +66,15 @@ from corpid.web.pages.components import (
     Tiles,
     Timeline,
     TimelineEntry,
+    View,
     table,
 )
-from corpid.web.pages.layout import ButtonForm, Field, Frame, Link, NavigationLink, Pager
-from corpid.web.pages.snippets import Snippet
+from corpid.web.sites import Check
 from tests.browser.portal_states import framed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
 
 NOW: Final = datetime(2026, 11, 30, 9, 30, tzinfo=UTC)
 LONG: Final = "Maria Magdalena van der Bergh-Oosterhuizen"

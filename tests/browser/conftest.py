@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from corpid.web.pages.rendering import Renderer
 from corpid_dev.web.paths import CATALOGUE_PATH
 from tests.browser.gallery import Beholder, served
-from tests.browser.stage import FLAGS, HEADLESS_SHELL, Visitor, staged
+from tests.browser.stage import FLAGS, HEADLESS_SHELL, Stage, Visitor, staged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
-
-    from tests.browser.stage import Stage
 
 LARGEST_PICTURE = 300_000
 """bytes, in a document"""

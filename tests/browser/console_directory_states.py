@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.operations.audit_seals import SealVerification
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.audit_seals import SealFinding
 from corpid.rules.directory.members import Members
 from corpid.rules.directory.records import (
@@ -21,15 +21,13 @@ from corpid.rules.directory.values import RoleDescription
 from corpid.rules.jobs import Job
 from corpid.rules.limits import DAY
 from corpid.rules.oauth.refusals import ClientRefusal
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.console.scene import REASON, console, in_console
-from tests.sign_in.world import entity, world
+from tests.sign_in.world import World, entity, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.browser.seeded import Recorder
-    from tests.sign_in.world import World
 
 _LONG: Final = "Straits Agricultural and Maritime Provisioning Cooperative Society (International) Limited"
 _ENTITY: Final = "entities/200312345A"

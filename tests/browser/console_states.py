@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.operations import signing_keys
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.refusals import ClientRefusal
 from tests.adapters.opened import EVENT
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.console.scene import REASON, console, in_console
-from tests.sign_in.world import world
+from tests.sign_in.world import World, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.rules.server_processes import ServerProcess
-    from tests.browser.seeded import Recorder
-    from tests.sign_in.world import World
 
 AT: Final = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 OPS: Final = CommandLine(by="tests@here")

@@ -14,7 +14,7 @@ from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.errors import Explanation
 from corpid.texts import phrase
 from corpid.web.pages.client_fields import PRIVATE_KEY, choices_of, fields_of, new_values
-from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.components import Frame, Link, View
 from corpid_dev.flows import inspection
 from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
 from corpid_dev.flows.orders import ActiveOrder
@@ -31,7 +31,7 @@ from corpid_dev.web.mode import TITLE
 from corpid_dev.web.orders import OrdersPage
 from corpid_dev.web.pages import AnybodyPage, PersonFields
 from corpid_dev.web.readiness import ReadinessPage
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.developer.scene import developer
 from tests.developer.test_clients import SHOP, sent
 from tests.sign_in.world import world
@@ -39,8 +39,6 @@ from tests.sign_in.world import world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
-    from tests.browser.seeded import Recorder
 
 EMPTY: Final = AnybodyPage(
     frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/sign-in/1", text=phrase("Back to the sign-in"))),

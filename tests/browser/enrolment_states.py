@@ -9,19 +9,17 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.limits import MAILED_CODE_SECONDS
 from corpid.web.account.enrolment import ENDINGS
 from corpid.web.account.links import former_link_page
-from tests.browser.seeded import Visit, send
+from tests.browser.seeded import Recorder, Visit, send
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.postbox import Postbox
 from tests.sign_in.factors import at_sign_in, passkey, recovery
-from tests.sign_in.world import PASSWORD_HASH, world
+from tests.sign_in.world import PASSWORD_HASH, World, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
-    from tests.browser.seeded import Recorder
-    from tests.sign_in.world import World
+    from corpid.web.pages.components import View
 
 STATES: Final[Mapping[str, View]] = {
     "enrol-link-of-before": former_link_page("/enrol"),

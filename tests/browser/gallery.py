@@ -18,7 +18,7 @@ from starlette.responses import Response
 from corpid.web.http.middleware import Middleware
 from corpid.web.http.server import Server
 from corpid.web.pages.rendering import Renderer
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Language
 from corpid_dev.demo.demo import next_free
 from tests.browser.states import STATES
 from tests.house.source import ROOT
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
     from starlette.types import Receive, Scope, Send
 
-    from corpid.web.pages.translations import Language
 
 AXE: Final = ROOT / "tests" / "browser" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 OF_COLOURS: Final = ["color-contrast", "link-in-text-block"]

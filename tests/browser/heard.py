@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.browser.gallery import Appearance, Beholder, served
 from tests.browser.stage import FLAGS, HEADLESS_SHELL
@@ -26,7 +26,6 @@ from tests.house.source import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Page
 
 SNAPSHOTS: Final = ROOT / "tests" / "browser" / "snapshots"
 PLAIN: Final = Appearance()

@@ -9,7 +9,7 @@ from msgspec import structs
 from corpid.flows.directory.acceptance import InvitationAnswer
 from corpid.rules.directory.records import Membership
 from corpid.web.account.enrolment import answered_page, expired_page
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.enrolment.invited import HARBOUR, asked, invite, named, opened
 from tests.sign_in.factors import ALICE
 from tests.sign_in.world import entity, world
@@ -17,8 +17,7 @@ from tests.sign_in.world import entity, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
-    from tests.browser.seeded import Recorder
+    from corpid.web.pages.components import View
 
 NAME: Final = "Harbour Logistics Pte. Ltd."
 LONG: Final = "Vereinigte Donaudampfschifffahrtsgesellschaft & Söhne (Asia Pacific) Holdings Pte. Ltd."

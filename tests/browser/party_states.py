@@ -9,18 +9,16 @@ from msgspec.structs import replace
 from corpid.flows.directory.approvals import comment_on_request, decline_request
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change, Service, User
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.manage.scene import ACME, appoint, in_portal, portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import CASSIA, GRANT, ROW, three
 from tests.manage.test_who_is_meant import owner
-from tests.sign_in.world import entity, world
+from tests.sign_in.world import World, entity, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.browser.seeded import Recorder
-    from tests.sign_in.world import World
 
 LONG: Final = "Vereinigte Donaudampfschifffahrtsgesellschaft und Söhne (Asia Pacific) Private Limited"
 _OFFER: Final = f"third-parties/offer?to={CASSIA}"

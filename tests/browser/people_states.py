@@ -16,20 +16,18 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.web.pages.role_fields import value_field
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.manage.access_scene import HARBOUR, checker, employed, staffed
 from tests.manage.scene import ACME, BANYAN, in_portal, portal
 from tests.manage.test_people import invited
 from tests.manage.test_undo import FIRM
 from tests.manage.test_who_is_meant import owner
 from tests.postbox import Postbox
-from tests.sign_in.world import world
+from tests.sign_in.world import World, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.browser.seeded import Recorder
-    from tests.sign_in.world import World
 
 LONG: Final = "Maximilian-Ferdinand Donaudampfschifffahrtsgesellschaftskapitän von und zu Hohenzollern"
 _LINES: Final = "Priya Nair <priya@harbour.example>\nkim@harbour.example"

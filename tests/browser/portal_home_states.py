@@ -10,18 +10,16 @@ from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.records import Assignment, Change
 from corpid.web.directory.provisioning_tokens import TokenCreated
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.manage.scene import ACME, appoint, in_portal, portal
 from tests.manage.test_home import scene
 from tests.manage.test_third_parties import membership
 from tests.manage.test_who_is_meant import owner
-from tests.sign_in.world import entity, world
+from tests.sign_in.world import World, entity, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.browser.seeded import Recorder
-    from tests.sign_in.world import World
 
 LONG: Final = "Wolfeschlegelsteinhausenbergerdorff Subramaniam Venkataraghavan-Balasubramanian"
 _LEVEL: Final = "administrators/{bob}"

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Final
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.directory.page_context import SECTIONS
-from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
+from corpid.web.pages.components import Frame, Link, Navigation, NavigationLink, View
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from corpid.web.pages.views import View
 
 
 def framed(section: str = "", *, up: Link | None = None, title: str = "Harbour Logistics Pte. Ltd.") -> Frame:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.access_review import AccessReview
 from corpid.rules.directory.records import Administrator
-from tests.browser.seeded import Visit
+from tests.browser.seeded import Recorder, Visit
 from tests.manage.access_scene import checker, employed, staffed
 from tests.manage.scene import ACME, in_portal, portal
 from tests.sign_in.world import world
@@ -14,7 +14,6 @@ from tests.sign_in.world import world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.browser.seeded import Recorder
 
 _LONG: Final = "Wolfeschlegelsteinhausenbergerdorff Subramaniam Venkataraghavan-Balasubramanian"
 _REVIEW: Final = "access-review"

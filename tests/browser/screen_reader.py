@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.gallery import served
 from tests.browser.stage import CHROMIUM, FLAGS
@@ -28,7 +28,6 @@ from tests.house.source import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
 
 WRITTEN: Final = ROOT / "build" / "screen-reader.txt"
 NEEDED: Final = ("orca", "speech-dispatcher", "openbox", "Xvfb", "xvfb-run", "dbus-run-session", "xdotool")

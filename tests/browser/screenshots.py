@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from corpid.web.pages.translations import LANGUAGES, PSEUDO
 from tests.browser import component_states
@@ -28,7 +28,6 @@ from tests.house.source import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from playwright.sync_api import Browser, Page
 
 PLACE: Final = ROOT / "build" / "screenshots"
 APPEARANCES: Final = (

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from corpid.web.pages.components import Page
+from corpid.web.pages.components import Page, View
 from corpid.web.pages.rendering import Renderer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from corpid.web.pages.views import View
     from corpid_dev.relying_party.browser import Browser
 
     Walk = Callable[[Mapping[str, "Visit"], "Recorder"], AsyncIterator[None]]

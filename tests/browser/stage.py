@@ -15,7 +15,7 @@ import pytest
 
 from corpid_dev.demo.demo import next_free
 from tests.postbox import Postbox
-from tests.sign_in.world import EVERY_SCOPE, MESSAGE, PASSWORD, entity, world
+from tests.sign_in.world import EVERY_SCOPE, MESSAGE, PASSWORD, World, entity, world
 from tests.world.provider import served
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, ConsoleMessage, Page
 
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.sign_in.world import World
 
 CHROMIUM: Final = "/usr/bin/chromium"
 HEADLESS_SHELL: Final = shutil.which("chromium-headless-shell") or CHROMIUM

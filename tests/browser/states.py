@@ -23,8 +23,8 @@ from corpid.texts import phrase
 from corpid.web.authentication import endpoints
 from corpid.web.authentication.endpoints import SignInEnd
 from corpid.web.pages import errors, views
+from corpid.web.pages.components import ButtonForm, Frame, Link, View
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import ButtonForm, Frame, Link
 from corpid.web.pages.views import AskPasskey, SecondFactorForm
 from corpid_dev.web import documents
 from tests.browser import (
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from _pytest.mark.structures import ParameterSet
 
-    from corpid.web.pages.views import View
 
 LONG: Final = "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesellschaft mbH"
 FRAME: Final = Frame(

@@ -13,20 +13,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from corpid.web.pages.layout import TimeLimit
+from corpid.web.pages.components import TimeLimit
 from corpid.web.pages.translations import LANGUAGES
-from tests.browser.gallery import CUT, OUTSIDE, Appearance, complaints, shown_as
+from tests.browser.gallery import CUT, OUTSIDE, Appearance, Beholder, complaints, shown_as
 from tests.browser.states import STATES, WALKS_OR_FULL
 from tests.house.source import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
-
-    from tests.browser.gallery import Beholder
 
 PLAIN: Final = Appearance()
 ZOOMED: Final = Appearance(width=320, height=256)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.stage import shows
+from tests.browser.stage import Stage, Visitor, shows
 from tests.browser.test_passkeys import NO_AUTOFILL, Holder
-
-if TYPE_CHECKING:
-    from tests.browser.stage import Stage, Visitor
 
 
 def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visitor: Visitor, stage: Stage) -> None:

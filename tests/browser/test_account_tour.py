@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
 from corpid.rules.authentication import totp
-from tests.browser.stage import Visitor, shows, with_and_without_script
+from tests.browser.stage import Stage, Visitor, shows, with_and_without_script
 from tests.enrolment.newcomer import NEW
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
-    from tests.browser.stage import Stage
 
 pytestmark = pytest.mark.full
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
-from corpid.web.pages.layout import TimeLimit
+from corpid.web.pages.components import TimeLimit
 from tests.browser.test_kept_and_shown import at
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
-
     from tests.browser.stage import Stage, Visitor
 
 LISTEN: Final = """() => {

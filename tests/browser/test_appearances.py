@@ -9,17 +9,14 @@ alone, and by the name of the language, which every page is asked for. There it 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from corpid.web.pages.translations import LANGUAGES, PSEUDO
-from tests.browser.gallery import OUTSIDE, Appearance, complaints, shown_as
+from tests.browser.gallery import OUTSIDE, Appearance, Beholder, Rules, complaints, shown_as
 from tests.browser.states import STATES
 from tests.house.source import listed
-
-if TYPE_CHECKING:
-    from tests.browser.gallery import Beholder, Rules
 
 PHONE: Final = Appearance(width=320)
 DARK: Final = Appearance(scheme="dark", width=1100)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from corpid.rules.directory.records import Operator
-from tests.browser.stage import follow, shows, staged, with_and_without_script
+from tests.browser.stage import Stage, Visitor, follow, shows, staged, with_and_without_script
 from tests.browser.test_enrolment import invited
 from tests.browser.test_signing_in_again import ACME, in_portal
 from tests.developer.scene import developer
@@ -18,9 +18,6 @@ from tests.sign_in.world import PASSWORD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 NOT_RIGHT = "The user name or password is not right."
 

@@ -11,8 +11,7 @@ import pytest
 from corpid.rules.hourly_counts import Point
 from corpid.rules.limits import DAY, HOUR
 from corpid.texts import phrase
-from corpid.web.pages.components import Chart, Page, Series, Tabs
-from corpid.web.pages.layout import BARE, NavigationLink
+from corpid.web.pages.components import BARE, Chart, NavigationLink, Page, Series, Tabs
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
 from tests.browser.gallery import CUT, OUTSIDE, Appearance, Beholder, complaints, served

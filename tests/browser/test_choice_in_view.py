@@ -5,21 +5,16 @@ With the banner of developer mode and the footer, as in the demo.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from corpid.web.pages.translations import LANGUAGES
-from tests.browser.stage import shows
+from tests.browser.stage import Stage, Visitor, shows
 from tests.sign_in.world import PASSWORD, entity
 from tests.tiers import first_or_full
-
-if TYPE_CHECKING:
-    from playwright.sync_api import FloatRect, Locator, Page
-
-    from tests.browser.stage import Stage, Visitor
 
 LAPTOP: Final = {"viewport": {"width": 1280, "height": 800}}
 PHONE: Final = {"viewport": {"width": 375, "height": 667}}

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
-from corpid.web.pages.layout import TimeLimit
+from corpid.web.pages.components import TimeLimit
 from corpid.web.pages.translations import LANGUAGES, lookup, translator
-from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, shows
+from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, Stage, Visitor, shows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
-
-    from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.full
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.stage import NOBODY_MINDS, shows
 from tests.browser.test_passkeys import NO_AUTOFILL, Holder
@@ -24,7 +24,6 @@ from tests.browser.test_passkeys import NO_AUTOFILL, Holder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
 
 PERSON = "Tan Wei Ling"
 FIRST_PORT = "18400"

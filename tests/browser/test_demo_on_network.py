@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import segno
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from corpid_dev import hosting
 from tests.browser.test_demo import demonstrated
@@ -15,7 +15,6 @@ from tests.browser.test_demo import demonstrated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
 
 QUIET_ZONE = 4
 

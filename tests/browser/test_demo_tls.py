@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH
 from corpid_dev.relying_party.interfaces import LEGACY
@@ -21,8 +21,6 @@ from tests.interop.demonstration import demonstrated
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from playwright.sync_api import Browser
 
 
 class _Callback(BaseHTTPRequestHandler):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from tests.browser.stage import follow, shows, with_and_without_script
+from tests.browser.stage import Stage, Visitor, follow, shows, with_and_without_script
 from tests.enrolment import newcomer
-
-if TYPE_CHECKING:
-    from tests.browser.stage import Stage, Visitor
 
 NEW = "nina.novak@new.example"
 

@@ -13,9 +13,9 @@ import pytest
 
 from corpid.web.pages.emails import EmailRenderer
 from corpid.web.pages.theme import read
-from corpid.web.pages.translations import ENGLISH, LANGUAGES
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, Language
 from tests.browser import gallery
-from tests.browser.gallery import OUTSIDE, Appearance, shown_as
+from tests.browser.gallery import OUTSIDE, Appearance, Rules, shown_as
 from tests.browser.inbox import Inbox, every_email
 from tests.browser.states import LONG
 from tests.house.source import ROOT, listed
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from corpid.web.pages.translations import Language
-    from tests.browser.gallery import Rules
 
 PHONE = Appearance(width=320)
 LOOKED_AT: dict[Appearance, Rules] = {PHONE: "all", Appearance(scheme="dark", width=700): "colours"}

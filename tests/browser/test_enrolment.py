@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from corpid.rules.authentication import totp
 from corpid.rules.limits import ENROLMENT_SECONDS
-from tests.browser.stage import WITHOUT_SCRIPT, follow, shows
+from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor, follow, shows
 from tests.browser.test_passkeys import NO_AUTOFILL, NO_PASSKEYS, Holder
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, SET_UP
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 NARROW = {"viewport": {"width": 320, "height": 640}}
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from corpid.web.pages.translations import ENGLISH, LANGUAGES
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, Language
 from tests.browser.gallery import Appearance, Beholder
 from tests.tiers import first_or_full
-
-if TYPE_CHECKING:
-    from corpid.web.pages.translations import Language
 
 PHONE = (375, 667)
 LAPTOP = (1280, 800)

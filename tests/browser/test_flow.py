@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.stage import MESSAGE, WITHOUT_SCRIPT, heading
+from tests.browser.stage import MESSAGE, WITHOUT_SCRIPT, Stage, Visitor, heading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 OUTLINE = """() => {
     const element = document.activeElement;

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.browser.heard import SNAPSHOTS, nodes, opened, path, snapshot
+from tests.browser.heard import SNAPSHOTS, Node, nodes, opened, path, snapshot
 from tests.browser.states import PAGES_OR_FULL, STATES
 from tests.house.source import listed
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from tests.browser.gallery import Beholder
-    from tests.browser.heard import Node
 
 NAMED: Final = {
     "button",

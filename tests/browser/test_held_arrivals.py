@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.browser.stage import shows, staged, with_and_without_script
+from tests.browser.stage import Stage, Visitor, shows, staged, with_and_without_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Page
 
-    from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.full
 

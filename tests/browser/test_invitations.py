@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
 from corpid.rules.authentication import totp
-from tests.browser.stage import follow, shows
+from tests.browser.stage import Stage, Visitor, follow, shows
 from tests.browser.test_demo_access import holds
 from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import ACCEPTED, ASKS, DECLINED, FIRST, INVITES, PROFILE, Sender
 from tests.enrolment.newcomer import NEW
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
-    from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.full
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import expect
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Operator
 from corpid.rules.jobs import Job
 from tests.browser.stage import Stage, Visitor, shows, staged, with_and_without_script

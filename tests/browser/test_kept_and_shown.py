@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.stage import WITHOUT_SCRIPT
+from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor
 from tests.sign_in.world import PASSWORD
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 ON_A_PHONE = pytest.mark.parametrize("visitor", [{"has_touch": True, "is_mobile": True}], indirect=True, ids=["phone"])
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from playwright.sync_api import expect
 
 from corpid.web.pages.translations import LANGUAGES, PSEUDO
-from tests.browser.stage import with_and_without_script
-
-if TYPE_CHECKING:
-    from tests.browser.stage import Stage, Visitor
+from tests.browser.stage import Stage, Visitor, with_and_without_script
 
 pytestmark = pytest.mark.full
 

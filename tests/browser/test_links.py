@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from corpid.rules.authentication import records
-from tests.browser.stage import shows
+from tests.browser.stage import Stage, Visitor, shows
 from tests.browser.test_enrolment import invited
 from tests.enrolment import newcomer
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 SET_UP: Final = "Set up your sign-in"
 ASKS: Final = "Enter your code"

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.stage import WITHOUT_SCRIPT, shows
+from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor, shows
 from tests.browser.test_passkeys import BUTTON, NO_AUTOFILL, NO_PASSKEYS, Holder, opened
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 OFFER: Final = "Sign in with a passkey next time?"
 CONSENT: Final = "Do you agree to share this?"

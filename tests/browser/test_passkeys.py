@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import CDPSession, Page, expect
 
 from corpid.rules.authentication.records import Credentials
-from tests.browser.stage import WITHOUT_SCRIPT, heading
+from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor, heading
 from tests.sign_in import factors
 from tests.sign_in.world import PASSWORD, entity
-
-if TYPE_CHECKING:
-    from playwright.sync_api import CDPSession, Page
-
-    from tests.browser.stage import Stage, Visitor
 
 AUTHENTICATOR = {
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.browser.administration_tour import portal_stops
-from tests.browser.gallery import Appearance
+from tests.browser.gallery import Appearance, Beholder
 from tests.browser.test_demo import demonstrated
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from tests.browser.gallery import Beholder
 
 LAPTOP: Final = Appearance(width=1100, height=900)
 OF_THE_CONSOLE: Final = ("console-overview", "console-client", "console-keys")

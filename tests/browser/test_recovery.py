@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.authentication import totp
-from tests.browser.stage import follow, shows, with_and_without_script
+from tests.browser.stage import Stage, Visitor, follow, shows, with_and_without_script
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.sign_in.world import PASSWORD
-
-if TYPE_CHECKING:
-    from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.full
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from joserfc.jwk import ECKey
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.test_demo import demonstrated, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
 
 __all__ = ["page"]
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from tests.browser.stage import heading, with_and_without_script
+from tests.browser.stage import Stage, Visitor, heading, with_and_without_script
 from tests.sign_in import factors
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 
 async def _equip(stage: Stage) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.stage import shows, staged, with_and_without_script
+from tests.browser.stage import Stage, Visitor, shows, staged, with_and_without_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 CONSENT: Final = "Do you agree to share this?"
 LIST: Final = "Services you share data with"

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from playwright.sync_api import Page, expect
 
-from playwright.sync_api import expect
-
-from tests.browser.stage import shows, with_and_without_script
+from tests.browser.stage import Stage, Visitor, shows, with_and_without_script
 from tests.browser.test_passkeys import BUTTON, Holder
 from tests.manage.scene import appoint
 from tests.sign_in.world import PASSWORD
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from tests.browser.stage import Stage, Visitor
 
 ACME = "200000010A"
 CONFIRM = "Confirm it is you, Alice Tan"

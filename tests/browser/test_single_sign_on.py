@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.browser.stage import shows, staged, with_and_without_script
+from tests.browser.stage import Stage, Visitor, shows, staged, with_and_without_script
 from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from tests.browser.stage import Stage, Visitor
 
 pytestmark = pytest.mark.full
 

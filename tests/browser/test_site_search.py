@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.browser.gallery import Appearance
-
-if TYPE_CHECKING:
-    from tests.browser.gallery import Beholder
+from tests.browser.gallery import Appearance, Beholder
 
 FOCUSED = "document.activeElement.id"
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
-from tests.browser.stage import WITHOUT_SCRIPT, heading, shows, with_and_without_script
-
-if TYPE_CHECKING:
-    from tests.browser.stage import Stage, Visitor
+from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor, heading, shows, with_and_without_script
 
 pytestmark = pytest.mark.full
 

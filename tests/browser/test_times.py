@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
 from babel.dates import get_timezone_name
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
 from corpid.web.pages.rendering import packaged_static_files
-from corpid.web.pages.translations import LANGUAGES, translator
-from tests.browser.stage import WITHOUT_SCRIPT
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
-    from corpid.web.pages.translations import Language
-    from tests.browser.stage import Stage, Visitor
+from corpid.web.pages.translations import LANGUAGES, Language, translator
+from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor
 
 ELSEWHERE = {"timezone_id": "Asia/Kolkata", "locale": "en-GB"}
 

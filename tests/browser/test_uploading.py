@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from tests.browser.stage import Stage, Visitor, shows, with_and_without_script
 from tests.manage.access_scene import staffed
-
-if TYPE_CHECKING:
-    from playwright.sync_api import FilePayload
 
 
 def csv(content: bytes) -> FilePayload:

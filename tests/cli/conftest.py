@@ -13,14 +13,13 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from corpid import cli, settings
-from corpid.engines import open_registry
+from corpid.engines import Stores, open_registry
 from tests.engines import sqlite
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
-    from corpid.engines import Stores
 
 T = TypeVar("T")
 COMMANDS = cache(get_command)

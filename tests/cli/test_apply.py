@@ -16,15 +16,13 @@ import pytest
 
 from corpid import settings
 from corpid.cli.output import DIRECTORY_BYTES
-from corpid.engines import open_registry
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.authentication.records import Session
+from corpid.engines import Stores, open_registry
+from corpid.rules.audit import AuditEvent
+from corpid.rules.authentication.records import Credentials, Session
 from corpid.rules.directory.records import Assignment, Change, Entity, Membership, User
 from tests import quick_start
 
 if TYPE_CHECKING:
-    from corpid.engines import Stores
-    from corpid.rules.authentication.records import Credentials
     from tests.cli.conftest import Terminal
 
 NEVER = 1 << 40

@@ -12,7 +12,7 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.provisioning_tokens import add_token
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.access_review import AccessReview
 from corpid.rules.directory.records import Assignment, Change, Membership
 from tests.cli.directories import fill, last_event

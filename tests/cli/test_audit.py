@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.engines import at_command_line
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent, AuditQuery
-from corpid.rules.directory.actors import ACTOR_KINDS
+from corpid.engines import Stores, at_command_line
+from corpid.rules.audit import AuditAction, AuditEntry, AuditEvent, AuditQuery
+from corpid.rules.directory.access import ACTOR_KINDS
 from tests.cli.hostile import TRICKS, is_clean
 
 if TYPE_CHECKING:
-    from corpid.engines import Stores
-    from corpid.rules.audit_records import AuditEntry
     from tests.cli.conftest import Terminal
 
 BY = at_command_line().name

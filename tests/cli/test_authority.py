@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.cli.records import NOUNS
-from corpid.flows.directory import access_review, apply, appointments, clients, finding, lists, people
-from corpid.flows.directory.person_records import load_person
+from corpid.flows.directory import access_review, apply, appointments, clients, lists, people
+from corpid.flows.directory.people import load_person
 from corpid.flows.directory.single_records import add_record, find_record, remove_record, set_enabled, update_record
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.buffers import list_refusals
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import Person
+from corpid.rules.directory.access import Forbidden, Person
 from corpid.rules.directory.lists import (
     ADMINISTRATORS,
     ASSIGNMENTS,
@@ -25,14 +24,13 @@ from corpid.rules.directory.lists import (
     USERS,
 )
 from corpid.rules.directory.lists import MEMBERS as MEMBER_LIST
-from tests.cli.conftest import at
+from tests.cli.conftest import Terminal, at
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from corpid.engines import Stores
-    from corpid.rules.directory.sections import Kind
-    from tests.cli.conftest import Terminal
+    from corpid.rules.directory.document import Kind
 
 PASSWORD = "harbour lights at dawn"
 SOMEBODY = Person("5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
@@ -83,10 +81,10 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "key rewrap": lambda s: signing_keys.rewrap(s.registry.keys.rewrap, SOMEBODY),
     "entity list": lambda s: lists.list_records(s.registry, SOMEBODY, ENTITIES, limit=5),
     "entity list --name": lambda s: lists.list_records(s.registry, SOMEBODY, ENTITIES, order="name", search="A", limit=5),
-    "entity show": lambda s: finding.find_entity(s.registry, "A1", actor=SOMEBODY),
+    "entity show": lambda s: lists.find_entity(s.registry, "A1", actor=SOMEBODY),
     "entity review": lambda s: access_review.load_review_state(s.registry, SOMEBODY, "A1"),
     "service list": lambda s: lists.list_records(s.registry, SOMEBODY, SERVICES, limit=5),
-    "service show": lambda s: finding.find_service(s.registry, "X", actor=SOMEBODY),
+    "service show": lambda s: lists.find_service(s.registry, "X", actor=SOMEBODY),
     "role list": lambda s: lists.list_with_records(s.registry, SOMEBODY, ASSIGNMENTS, {}, limit=5),
     "administrator list": lambda s: lists.list_with_records(s.registry, SOMEBODY, ADMINISTRATORS, {}, limit=5),
     "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.engines import at_command_line
+from corpid.engines import Stores, at_command_line
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
-from tests.cli.conftest import at
-from tests.faults.serving import chosen, deployment, outside
+from tests.cli.conftest import Terminal, at
+from tests.faults.serving import Deployment, chosen, deployment, outside
 from tests.machine import key_file
 from tests.protocol.provider import World
 from tests.web.processes import command
@@ -27,11 +27,8 @@ from tests.world.clock import Clock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.engines import Stores
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit import AuditEntry
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.cli.conftest import Terminal
-    from tests.faults.serving import Deployment
 
 BELIEVED = CLOCK_AHEAD_SECONDS + 5
 """seconds after a restore in which new proofs are believed, while a code of before would still be alive"""

@@ -12,14 +12,13 @@ import pytest
 from corpid import __version__, cli, settings
 from corpid.flows import namespaces
 from corpid.rules.authentication.passwords import COMMAND_LINE
-from tests.cli.conftest import program
+from tests.cli.conftest import Terminal, program
 
 if TYPE_CHECKING:
     from corpid.engines import Stores
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit import AuditEntry
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
-    from tests.cli.conftest import Terminal
 
 ENTITY = "entities: {A1: {type: UEN, country: SG, name: Alpha, status: Registered}}"
 CLIENT = ("client", "add", "rp", "--name", "RP", "--redirect-uri", "https://rp.example/cb")

@@ -16,7 +16,7 @@ import pytest
 from corpid import settings
 from corpid.cli.doctor import local_checks, request_checks
 from corpid.cli.doctor.deployment import RawResponse
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change, Membership
 from corpid.rules.server_processes import ServerProcess
 from tests import engines

@@ -7,7 +7,7 @@ import sqlite3
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change, DeletionRequest
 from tests.cli.directories import fill
 

@@ -7,7 +7,7 @@ import base64
 import secrets
 import shutil
 import time
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +24,6 @@ from tests.engines import PostgresServer, postgresql, postgresql_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from corpid.engines import Engines

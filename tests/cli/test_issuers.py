@@ -10,7 +10,7 @@ import pytest
 
 from corpid import settings
 from corpid.cli.doctor import local_checks
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change
 from corpid.rules.oauth.records import Client
 from tests.cli.test_clients import ADD

@@ -14,18 +14,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.cli.running import run
-from corpid.engines import at_command_line
+from corpid.engines import Stores, at_command_line
 from corpid.jose.certificates import pem
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEntry, AuditEvent
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import NameTaken
+from corpid.rules.directory.records import NameTaken
 from corpid.rules.oauth.records import FetchedKeySet
 from tests.certificates import Authority
 from tests.machine import key_file
 
 if TYPE_CHECKING:
-    from corpid.engines import Stores
-    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.signing_keys import ProviderKey
     from tests.cli.conftest import Terminal
 

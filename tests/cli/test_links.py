@@ -10,8 +10,8 @@ import pytest
 
 from corpid.flows.account import links
 from corpid.rules.authentication import records
-from corpid.rules.authentication.records import FactorChange
-from tests.adapters.test_smtp import bodies, post_office
+from corpid.rules.authentication.records import FactorChange, FactorLink
+from tests.adapters.test_smtp import PostOffice, bodies, post_office
 from tests.authenticator import Authenticator
 from tests.cli.test_commands import events, person, value
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.engines import Stores
-    from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
-    from tests.adapters.test_smtp import PostOffice
     from tests.cli.conftest import Terminal
 
 ADD = ("user", "add", "test.person", "--name", "Test Person")

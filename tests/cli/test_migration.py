@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 
 from corpid.cli.client import migration
 from corpid.flows.operations.migration_report import report
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import Person
+from corpid.rules.audit import AuditEvent
+from corpid.rules.directory.access import Forbidden, Person
 from corpid.rules.directory.records import Change
 from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.generations import GENERATIONS

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows.directory.person_records import load_person
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.flows.directory.people import load_person
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication.records import EmailChange, Session
 from corpid.rules.directory.records import Change
 from corpid.rules.oauth.consent import Consent

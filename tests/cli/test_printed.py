@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import FactorChange, Passkey
 from corpid.rules.characters import printable
 from corpid.rules.directory.records import (
@@ -28,7 +28,7 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN, UseCount
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.refusals import ClientRefusal
-from tests.cli.conftest import at, program
+from tests.cli.conftest import Terminal, at, program
 from tests.cli.hostile import TRICKS, filled, hostile, is_clean, key_set, texts_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
     from corpid.engines import Stores
-    from tests.cli.conftest import Terminal
 
 CLIENT: Final = filled(Client, client_id=hostile("id"), jwks=key_set(), generations=("legacy", "current"),
     legacy_until="2027-03-31", endpoint_audience_until="2027-03-31")  # fmt: skip

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.engines import at_command_line
-from corpid.rules.audit_records import AuditEvent
+from corpid.engines import Stores, at_command_line
+from corpid.rules.audit import AuditEntry, AuditEvent
 
 if TYPE_CHECKING:
-    from corpid.engines import Stores
-    from corpid.rules.audit_records import AuditEntry
     from tests.cli.conftest import Terminal
 
 DAY = 86_400

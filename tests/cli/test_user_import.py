@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from corpid.cli import user
-from corpid.flows.directory import import_people
+from corpid.flows.directory import imports
 from corpid.rules.failures import StoreUnavailable
 from tests.cli.directories import fill
 
@@ -97,7 +97,7 @@ def test_each_person_has_their_own_event(terminal: Terminal) -> None:
     before = terminal.look(added)
     terminal.done("user", "import", terminal.file(ROWS, "people.csv"), "--entity", "C3")
     assert terminal.look(added) - before == 250
-    assert import_people.PEOPLE_AT_ONCE * 2 <= 200, "one transaction of the store"
+    assert imports.PEOPLE_AT_ONCE * 2 <= 200, "one transaction of the store"
 
 
 def test_people_of_a_table_who_cannot_be_reached_are_noted_and_counted(terminal: Terminal) -> None:

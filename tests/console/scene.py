@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from corpid.rules.directory.records import Operator
-from tests.sign_in.world import FORM, form_of
+from corpid.rules.directory.records import Operator, OperatorLevel
+from tests.sign_in.world import FORM, World, form_of
 
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.rules.directory.records import OperatorLevel
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ACME, BANYAN = "200000001A", "200000002A"
 WITHOUT_PASSKEY: Final = {"operators_need_passkey": False}

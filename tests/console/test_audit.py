@@ -11,20 +11,17 @@ from urllib.parse import urljoin
 import pytest
 
 from corpid.flows.directory.single_records import set_enabled
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.records import Change, Membership, User
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.access import CommandLine
+from corpid.rules.directory.records import Change, Membership, OperatorLevel, User
 from tests.administration.scene import HARBOUR, ask, given, peopled, role
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, demoted, go, in_console, send
-from tests.sign_in.world import new_world, shown_again
+from tests.sign_in.world import World, new_world, shown_again
 
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.rules.directory.records import OperatorLevel
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 
 async def test_entries_are_found_by_person_action_and_time() -> None:

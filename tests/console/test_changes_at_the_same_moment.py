@@ -13,12 +13,11 @@ import pytest
 from corpid_dev.demo.demo import next_free
 from tests import engines
 from tests.console.scene import ACME, REASON, console, go, in_console
-from tests.sign_in.world import FORM, cookies_of, form_of, world
+from tests.sign_in.world import FORM, World, cookies_of, form_of, world
 from tests.world.provider import served
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 pytestmark = pytest.mark.full
 

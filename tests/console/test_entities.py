@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.records import Administrator, Entity, Operator, Service, ThirdPartyGrant
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.records import Administrator, Entity, Operator, OperatorLevel, Service, ThirdPartyGrant
 from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.postbox import Postbox
 from tests.sign_in.world import World, entity, form_of, new_world, shown_again
-
-if TYPE_CHECKING:
-    from corpid.rules.directory.records import OperatorLevel
 
 OWNER = Administrator(user_id="id-alice", entity_id=ACME, level="owner")
 NEW = {"entity_id": "T08SS0001A", "name": "Harbour Society", "type": "UEN", "country": "SG", "status": "Registered"}

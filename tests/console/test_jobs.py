@@ -8,17 +8,16 @@ import msgspec
 import pytest
 
 from corpid.flows.operations.audit_seals import Sealer, SealVerification
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.audit_seals import SealFinding
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.jobs import LOST_SECONDS, Job
 from tests.console.scene import WITHOUT_PASSKEY, demoted, go, in_console, send
-from tests.sign_in.world import new_world
+from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 SHELL = CommandLine(by="ops@host")
 

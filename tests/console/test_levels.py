@@ -8,11 +8,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import DeploymentOperator
+from corpid.rules.directory.access import DeploymentOperator, Forbidden, Object, authorise
 from corpid.rules.directory.records import OperatorLevel
 from corpid.web.operations import endpoints
-from corpid.web.operations.page_context import SEARCH
+from corpid.web.operations.page_context import SEARCH, ConsolePage
 from tests.console.scene import ACME, WITHOUT_PASSKEY, console, demoted, go, in_console
 from tests.links import all_followed
 from tests.manage.walking import token
@@ -21,7 +20,6 @@ from tests.sign_in.world import FORM, new_world
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.web.operations.page_context import ConsolePage
 
 SITE: Final = endpoints._SITE
 LEVELS: Final = get_args(OperatorLevel)

@@ -10,20 +10,17 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.actors import load_operator
 from corpid.flows.operations import lookup
-from corpid.rules.audit_records import AuditEvent, AuditQuery
-from corpid.rules.directory.access import OBJECT_KINDS
-from corpid.rules.directory.records import Operator, User
+from corpid.rules.audit import AuditEvent, AuditQuery
+from corpid.rules.directory.access import OBJECT_KINDS, DeploymentOperator
+from corpid.rules.directory.records import Operator, OperatorLevel, User
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.references import find_reference, make_reference
 from corpid.web.operations import levels
 from tests.console.scene import ACME, WITHOUT_PASSKEY, console, go, in_console
-from tests.sign_in.world import new_world
+from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     from corpid.flows.operations.lookup import ReferenceRecords, SearchResult
-    from corpid.rules.directory.actors import DeploymentOperator
-    from corpid.rules.directory.records import OperatorLevel
-    from tests.sign_in.world import World
 
 LEVELS: tuple[OperatorLevel, ...] = ("operator", "support", "auditor")
 

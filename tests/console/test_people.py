@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.records import Administrator, Assignment, Operator, User
+from corpid.rules.directory.records import Administrator, Assignment, Operator, OperatorLevel, User
 from corpid.stores.sql import lists
 from tests.console.scene import ACME, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.postbox import Postbox
 from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import OperatorLevel
     from corpid_dev.relying_party.browser import Browser
 
 ALICE = "people/id-alice"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.records import Service
+from corpid.rules.directory.records import OperatorLevel, Service
 from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.sign_in.world import World, form_of, new_world
-
-if TYPE_CHECKING:
-    from corpid.rules.directory.records import OperatorLevel
 
 PERMITS, EDIT = "services/PERMITS", "services/PERMITS/edit"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corpid_dev.relying_party.verification import Callback, CheckFailed, ProviderError
 from tests.developer.scene import developer, order
-from tests.sign_in.world import BASE, KEYS, new_world
+from tests.sign_in.world import BASE, KEYS, World, new_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from corpid_dev.flows.people import Developer
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.sign_in.world import World
 
 ORDERS: Final = f"{BASE}/developer/orders"
 ALICE: Final = {"user": "alice", "entity": "200000001A"}

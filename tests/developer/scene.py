@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corpid.rules.directory.records import ListedTestPerson
 from corpid_dev.flows.people import Developer
-from tests.sign_in.world import BASE, new_world
+from tests.sign_in.world import BASE, World, new_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.flows.readiness_runs import Runs
-    from tests.sign_in.world import World
 
 KEY: Final = "the-key-of-this-start"
 SIGN_INS: Final = f"{BASE}/developer/sign-ins"

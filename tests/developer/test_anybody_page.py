@@ -9,11 +9,10 @@ import pytest
 from corpid.rules.directory.records import Service
 from corpid_dev.web.mode import KEY_COOKIE
 from tests.developer.scene import KEY, demo_world
-from tests.sign_in.world import BASE, FORM, form_of, query_of, walk_to
+from tests.sign_in.world import BASE, FORM, World, form_of, query_of, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser, Form
-    from tests.sign_in.world import World
 
 PAGE = f"{BASE}/developer/anybody"
 FIRST = "200000001A"

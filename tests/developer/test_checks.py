@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
 from corpid.rules.oauth.refusals import Reason
-from corpid_dev.rules.checks import CHECKS, CheckState, failed_check, states
-
-if TYPE_CHECKING:
-    from corpid_dev.rules.checks import Check
+from corpid_dev.rules.checks import CHECKS, Check, CheckState, failed_check, states
 
 ELSEWHERE = {
     "step_unknown", "form_of_another_site", "form_of_another_browser", "sandbox_order", "simulation", "api_client_entity",

@@ -11,11 +11,10 @@ from joserfc.jwk import ECKey
 
 from tests.developer.scene import demo_world, developer
 from tests.developer.test_clients import SHOP, key
-from tests.sign_in.world import BASE, FORM, form_of, new_world
+from tests.sign_in.world import BASE, FORM, World, form_of, new_world
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 LIST = f"{BASE}/developer/clients"
 NEW = f"{LIST}/new"

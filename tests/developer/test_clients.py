@@ -16,14 +16,13 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.web.telemetry import access_log
 from tests.developer.scene import demo_world, developer
 from tests.logs import log_left_alone
-from tests.sign_in.world import BASE, KEYS, new_world
+from tests.sign_in.world import BASE, KEYS, World, new_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     import httpx
 
-    from tests.sign_in.world import World
 
 CLIENTS: Final = f"{BASE}/developer/clients"
 

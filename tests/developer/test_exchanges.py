@@ -13,7 +13,7 @@ from corpid_dev.flows import exchanges as kept_exchanges
 from corpid_dev.flows.exchanges import Answer, Exchange, Exchanges, Pairs
 from corpid_dev.relying_party.verification import Callback
 from tests.developer.scene import KEY, SIGN_INS, developer, order
-from tests.sign_in.world import BASE, new_world, walk_to
+from tests.sign_in.world import BASE, World, new_world, walk_to
 from tests.world.provider import served
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from corpid.jose.key_ring import KeyRing
     from corpid_dev.flows.people import Developer
-    from tests.sign_in.world import World
 
 ALICE = {"user": "alice", "entity": "200000001A"}
 

@@ -11,13 +11,12 @@ from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid_dev.rules.orders import BY_NAME, CALLBACK_FAULTS, ERRORS, REQUESTED_WITHOUT_CLIENT, TOKEN_FAULTS
 from tests.developer.ordering import ALICE, called_back, outcome, party, placed, sandbox_world
 from tests.developer.scene import order
-from tests.sign_in.world import BASE, KEYS, walk_to
+from tests.sign_in.world import BASE, KEYS, World, walk_to
 from tests.tiers import first_or_full
 from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     from corpid_dev.flows.people import Developer
-    from tests.sign_in.world import World
 
 GENERATIONS: Final = ("current", "intermediate", "legacy", "fapi2")
 _EVERYWHERE: Final = {

@@ -16,10 +16,10 @@ from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules
 from corpid_dev.demo.demo import NetworkSettings
 from corpid_dev.web.demo_extension import DemoExtension
-from corpid_dev.web.mode import KEY_COOKIE
+from corpid_dev.web.mode import KEY_COOKIE, Mode
 from corpid_dev.web.routes import routes
 from tests.developer.scene import KEY, demo_world, developer, order
-from tests.sign_in.world import BASE, new_world
+from tests.sign_in.world import BASE, World, new_world
 from tests.unit.rules.oauth.clients import CLIENT
 from tests.world.provider import copied, hashing, template
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid_dev.web.mode import Mode
-    from tests.sign_in.world import World
 
 HERE = BASE.removeprefix("http://")
 ROUTES = routes(cast("Mode", None))

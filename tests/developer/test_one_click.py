@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from corpid_dev.web.mode import KEY_COOKIE
 from tests.developer.scene import KEY, demo_world
-from tests.sign_in.world import IDENTITY, form_of, new_world, post, query_of, rejected, walk_to
+from tests.sign_in.world import IDENTITY, World, form_of, new_world, post, query_of, rejected, walk_to
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 FIRST = "200000001A"
 LISTED = "Sign in at once"

@@ -25,13 +25,12 @@ from corpid_dev.readiness.observation import Finding, Observation, Verdict
 from corpid_dev.readiness.report import Report, Result
 from corpid_dev.relying_party.interfaces import CURRENT
 from tests.developer.scene import KEY, demo_world
-from tests.readiness.scene import ENTITY, PATIENCE, USER, broken, demo
+from tests.readiness.scene import ENTITY, PATIENCE, USER, RunningDemo, broken, demo
 from tests.sign_in.world import BASE, FORM, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.readiness.scene import RunningDemo
 
 PAGE = f"{BASE}/developer/readiness"
 HEADERS = {"Sec-Fetch-Site": "same-origin", "Content-Type": FORM}

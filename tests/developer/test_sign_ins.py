@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -14,12 +14,7 @@ from corpid.web.telemetry import access_log
 from corpid_dev.relying_party.verification import Callback
 from tests.developer.scene import SIGN_INS, demo_world, order
 from tests.logs import log_left_alone
-from tests.sign_in.world import IDENTITY, KEYS, query_of
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from tests.sign_in.world import World
+from tests.sign_in.world import IDENTITY, KEYS, World, query_of
 
 FIRST, SECOND = "200000001A", "200000002A"
 ALICE = {"user": "alice", "entity": FIRST}

@@ -16,7 +16,7 @@ from corpid_dev.rules.checks import CheckState
 from corpid_dev.web.exchanges import number
 from tests.developer.scene import KEY, developer, order
 from tests.developer.test_exchanges import ALICE, exchange, listed, watched_demo
-from tests.sign_in.world import BASE
+from tests.sign_in.world import BASE, World
 
 if TYPE_CHECKING:
     import httpx
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from corpid_dev.flows.inspection import Inspection
     from corpid_dev.flows.people import Developer
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.sign_in.world import World
 
 
 def text_of(shown: str) -> str:

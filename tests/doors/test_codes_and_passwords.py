@@ -14,12 +14,11 @@ from tests.enrolment import newcomer
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, at_sign_in, choose, recovery, type_code
 from tests.sign_in.test_second_factor_methods import past_password, reach
-from tests.sign_in.world import PASSWORD, SECRET, new_world
+from tests.sign_in.world import PASSWORD, SECRET, World, new_world
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.sign_in.world import World
 
 FULL_WIDTH: Final = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21, 0x7F)})
 ARABIC: Final = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")

@@ -6,18 +6,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.directory.queued_emails import InvitationEmails
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.records import Change, Membership
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.records import Change, Membership, Precondition
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
-from tests.sign_in.world import entity
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.invitations import OpenInvitation
+    from corpid.rules.directory.memberships import OpenInvitation
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 HARBOUR: Final = "200000077H"
 NAME: Final = "Harbour Logistics"

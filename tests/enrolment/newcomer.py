@@ -9,18 +9,16 @@ from urllib.parse import urlsplit
 
 from corpid.flows.account import links
 from corpid.rules.authentication import totp
-from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.authentication.records import Credentials, LinkPurpose, NewLink
+from corpid.rules.directory.access import CommandLine
 from tests.authenticator import Authenticator
-from tests.sign_in.world import entity
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.rules.authentication.records import LinkPurpose, NewLink
     from corpid_dev.relying_party.browser import Browser
     from tests.postbox import Postbox
-    from tests.sign_in.world import World
 
 NINA: Final = "id-nina"
 NEW: Final = "six green bicycles in a row"

@@ -15,11 +15,10 @@ from tests.enrolment.newcomer import MAILBOX, NEW, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in import factors
 from tests.sign_in.factors import choose, offered, type_code, wrong
-from tests.sign_in.world import PASSWORD, form_of, new_world, post, rejected
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post, rejected
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 APP, TYPE, SEND = "Set up your second step", "Enter the code we sent you", "Get a code by e-mail"
 

@@ -20,14 +20,13 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NEW, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in import factors
-from tests.sign_in.world import PASSWORD, SECRET, cookies_of, form_of, new_world, post, wear
+from tests.sign_in.world import PASSWORD, SECRET, World, cookies_of, form_of, new_world, post, wear
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.rules.authentication.records import LinkPurpose
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 
 async def heading(made: World, url: str) -> tuple[int, str]:

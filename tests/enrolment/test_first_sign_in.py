@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from corpid import settings
 from corpid.engines import open_registry
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.stores.sql.audit_retention import RetentionPeriods
 from corpid_dev.relying_party.people import Person
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.postbox import Postbox
 from tests.sign_in import factors
-from tests.sign_in.world import BASE, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import BASE, World, new_world
 
 NEW_DEVICE = "Your account was used on a new device"
 DORMANT_DAYS = 400

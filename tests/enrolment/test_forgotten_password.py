@@ -22,14 +22,13 @@ from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.postbox import Postbox
 from tests.sign_in import factors
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import FORM, SECRET, entity, form_of, new_world
+from tests.sign_in.world import FORM, SECRET, World, entity, form_of, new_world
 from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ASKED: Final = "Check your e-mail"
 SEALED: Final = re.compile(r"(?<=corpid_form=)([A-Za-z0-9_-]+)")

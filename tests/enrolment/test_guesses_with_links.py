@@ -14,13 +14,12 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.sign_in import factors
 from tests.sign_in.test_lost_codes import after_loss
-from tests.sign_in.world import SECRET
+from tests.sign_in.world import SECRET, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 PROVED = "Choose a new password"
 PAUSED = "codes from an app or by e-mail are not accepted here for 15 minutes"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 from corpid.flows.account import links
 from corpid.rules.authentication import records
-from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS
+from corpid.rules.directory.memberships import REFUSED, SENDING_SECONDS
 from corpid.rules.directory.records import DUE, NOT_TO_BE_SENT
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.limits import DAY, EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MEMBERSHIP_LINK_SECONDS
@@ -20,10 +20,7 @@ from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import HARBOUR, MAILBOX, NAME, WAITING, Sender
 from tests.postbox import Postbox
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 
 async def mark(made: World, waiting: str = WAITING) -> int:

@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import links
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.limits import MEMBERSHIP_LINK_SECONDS
 from tests.account.scene import go
@@ -32,11 +31,10 @@ from tests.enrolment.invited import (
 from tests.enrolment.newcomer import ELSEWHERE, GONE
 from tests.enrolment.test_links import heard
 from tests.postbox import Postbox
-from tests.sign_in.world import entity, new_world
+from tests.sign_in.world import World, entity, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.emails import Email
-    from tests.sign_in.world import World
 
 CODE: Final = "Enter your code"
 EXPIRED: Final = "This invitation has expired"

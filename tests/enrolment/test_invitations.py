@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -33,10 +33,7 @@ from tests.enrolment.invited import (
 from tests.enrolment.newcomer import GONE
 from tests.postbox import Postbox
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import FORM, form_of, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import FORM, World, form_of, new_world
 
 
 async def test_the_page_of_an_invitation_says_who_invites_and_offers_two_ways(made: World) -> None:

@@ -25,11 +25,10 @@ from tests.enrolment.invited import (
 from tests.enrolment.newcomer import NEW
 from tests.postbox import Postbox
 from tests.sign_in.factors import choose, type_code, wrong
-from tests.sign_in.world import new_world
+from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 OTHER: Final = "00000000-0000-4000-8000-000000000002"
 

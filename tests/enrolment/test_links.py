@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from corpid.flows.directory.write import write_changes
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.records import Change
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import FORM, PASSWORD, SECRET, cookies_of, form_of, new_world, wear
+from tests.sign_in.world import FORM, PASSWORD, SECRET, World, cookies_of, form_of, new_world, wear
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ASKS: Final = "Enter your code"
 FIRST: Final = "Choose how you sign in"

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
-from tests.sign_in.world import new_world
+from tests.sign_in.world import World, new_world
 from tests.world.short_lived import ShortLived
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
 
 
 def kept(made: World) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import segno
@@ -15,10 +14,7 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in import factors
-from tests.sign_in.world import PASSWORD, SECRET, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import PASSWORD, SECRET, World, new_world
 
 
 async def test_an_invitation_says_what_it_is_for_and_whose_it_is_and_spends_nothing(made: World) -> None:

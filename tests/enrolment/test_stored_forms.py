@@ -15,14 +15,13 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX
 from tests.enrolment.test_nothing_stored import kept
 from tests.postbox import Postbox
-from tests.sign_in.world import FORM, form_of, new_world, post
+from tests.sign_in.world import FORM, World, form_of, new_world, post
 from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 WRONG_PASSWORD = "not the right password"
 TEN_MINUTES = 600

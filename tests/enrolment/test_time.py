@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS, PASSWORD_LINK_SECONDS, SET_UP_LINK_SECONDS
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NEW
-from tests.sign_in.world import form_of, post, rejected
+from tests.sign_in.world import World, form_of, post, rejected
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 
 def more_time(browser: Browser) -> bool:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.serving import ROOT, deployment, outside
+from tests.faults.serving import ROOT, Deployment, deployment, outside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.faults.serving import Deployment
 
 pytestmark = pytest.mark.full
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.engines import IN_CI
-from tests.faults.attempts import Failed, attempt, nothing_twice, told_to_retry
-from tests.faults.serving import deployment, outside
+from tests.faults.attempts import Attempt, Failed, attempt, nothing_twice, told_to_retry
+from tests.faults.serving import Deployment, Outside, deployment, outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from tests.faults.attempts import Attempt
-    from tests.faults.serving import Deployment, Outside
 
 pytestmark = pytest.mark.full
 

@@ -15,18 +15,15 @@ import pytest
 from corpid.outbound.client_keys import WAITING
 from corpid.web.http.connections import Limits
 from corpid.web.telemetry import access_log
-from tests.adapters.rp_server import hang, relying_party
-from tests.faults.attempts import attempt
-from tests.faults.in_process import standing
+from tests.adapters.rp_server import RelyingPartyServer, hang, relying_party
+from tests.faults.attempts import Attempt, attempt
+from tests.faults.in_process import Standing, standing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx
 
-    from tests.adapters.rp_server import RelyingPartyServer
-    from tests.faults.attempts import Attempt
-    from tests.faults.in_process import Standing
 
 pytestmark = pytest.mark.full
 

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from tests.faults.attempts import attempt, nothing_twice
-from tests.faults.serving import deployment, outside
+from tests.faults.attempts import Attempt, attempt, nothing_twice
+from tests.faults.serving import Deployment, deployment, outside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.faults.attempts import Attempt
-    from tests.faults.serving import Deployment
 
 pytestmark = pytest.mark.full
 

@@ -13,7 +13,7 @@ from corpid.rules.authentication.passwords import COMMAND_LINE
 from corpid.web.http.connections import Limits
 from tests.adapters.rp_server import answer, relying_party
 from tests.faults.attempts import told_to_retry
-from tests.faults.in_process import WAITING, standing
+from tests.faults.in_process import WAITING, Standing, standing
 from tests.protocol.directory import PASSWORD
 from tests.world.clients import rp_keys
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.faults.in_process import Standing
 
 ROOM = 6
 """requests that may be answered at the same time"""

@@ -11,7 +11,7 @@ import pytest
 
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.people import Person
-from tests.faults.serving import deployment, outside
+from tests.faults.serving import Deployment, deployment, outside
 from tests.protocol.directory import FOREIGN, HARBOUR, PASSWORD, TOTP_SECRET
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from tests.faults.serving import Deployment
 
 MANY = 50
 BOB = Person(user_name="bob", password=PASSWORD, totp_secret=TOTP_SECRET)

@@ -10,13 +10,12 @@ import httpx
 import pytest
 
 from corpid_dev.relying_party.browser import Browser
-from tests.faults.serving import Outside, Spread, deployment
+from tests.faults.serving import Deployment, Outside, Spread, deployment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.faults.serving import Deployment
 
 pytestmark = pytest.mark.full
 

@@ -22,7 +22,7 @@ from corpid.rules.oauth.records import Client, FetchedKeySet
 from tests.adapters.rp_server import answer, drip, egress_to, hang, relying_party
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from tests.adapters.rp_server import Answer
 
 T = 1_800_000_000.0

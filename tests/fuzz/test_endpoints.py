@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
 import msgspec
@@ -29,6 +28,7 @@ from tests.fuzz.provider import (
     NAMES,
     RAW_PATHS,
     Asked,
+    World,
     assertion,
     called,
     form,
@@ -39,9 +39,6 @@ from tests.fuzz.provider import (
 )
 from tests.unit.jose.signed import key, public_jwk, sign
 from tests.unit.rules.oauth.given import CLIENT, NOW, PARAMETERS, VERIFIER, grant
-
-if TYPE_CHECKING:
-    from tests.fuzz.provider import World
 
 
 @pytest.mark.parametrize("examples", TIERS)

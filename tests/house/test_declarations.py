@@ -9,27 +9,26 @@ from functools import cache
 from typing import TYPE_CHECKING, get_args
 
 from corpid.flows.directory.write import ACTIONS, SWITCHES
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.oauth import errors
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.refusals import Acts, ErrorCode, Reason
 from scripts import tables
 from scripts.reference import errors as error_reference
-from tests.house.source import ROOT, listed, modules, nodes
+from tests.house.source import ROOT, Module, listed, modules, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.house.source import Module
 
 CLASSES = {
     name: each
     for name, each in vars(errors).items()
     if inspect.isclass(each) and issubclass(each, OAuthError) and each is not OAuthError
 }
-DECLARING = {"rules/oauth/refusals.py", "rules/audit_actions.py"}
+DECLARING = {"rules/oauth/refusals.py", "rules/audit.py"}
 ERRORS_PAGE = ROOT / "docs" / "reference" / "errors.md"
-RECORDS_WITH_AN_ACTION = "rules/directory/changes.py"
+RECORDS_WITH_AN_ACTION = "rules/directory/records.py"
 
 
 @cache

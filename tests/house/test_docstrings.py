@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from tests.house.source import listed, modules, nodes
 
 if TYPE_CHECKING:

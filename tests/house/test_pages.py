@@ -11,7 +11,7 @@ import msgspec
 
 import corpid.web
 import corpid_dev.web
-from corpid.web.pages.layout import Component
+from corpid.web.pages.components import Component
 from tests.browser import component_states
 from tests.browser.states import STATES
 from tests.house.source import KIT, SOURCE, listed

@@ -39,7 +39,7 @@ NO_FORM: Final = frozenset({
     "clients._read_fields Refused", "clients._check_registration Refused",
     "clients.find_client Refused", "clients.drop_keys Refused", "apply.prepare_addition Refused",
     "single_records.find_record Refused", "single_records.update_record Refused",
-    "finding.find_user Refused", "finding._find_identified Refused", "finding.pick_one Refused",
+    "lists.find_user Refused", "lists._find_identified Refused", "lists.pick_one Refused",
     "lists.list_records Refused", "lists.list_records UnknownSort", "lists.find_order Refused",
     "lists.find_order UnknownSort",
     "people.invite_user Refused", "people.give_link Refused", "provisioned_groups.change_group Refused",

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from corpid_dev.demo.demo import running
+from corpid_dev.demo.demo import Demo, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid_dev.demo.demo import Demo
 
 PATIENCE = 90.0
 

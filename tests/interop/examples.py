@@ -27,7 +27,7 @@ from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser
 from tests import quick_start
 from tests.interop.node_process import NODE
-from tests.interop.running import PATIENCE
+from tests.interop.running import PATIENCE, Provider
 from tests.interop.stock_clients import public_keys, write_keys
 from tests.machine import free_port
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from corpid_dev.relying_party.people import Person
-    from tests.interop.running import Provider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OFFLINE = {**os.environ, "GOPROXY": "off", "GOTOOLCHAIN": "local"}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.interop import stock_node, stock_python
-from tests.interop.stock_clients import Registered, public_keys, write_keys
+from tests.interop.stock_clients import Registered, StockClient, Tokens, public_keys, write_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from corpid_dev.relying_party.interfaces import Interface
     from tests.interop.running import Provider
-    from tests.interop.stock_clients import StockClient, Tokens
 
 LIBRARIES: Mapping[str, Callable[[Registered], AbstractContextManager[StockClient]]] = {
     "node": stock_node.connected,

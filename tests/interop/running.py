@@ -17,7 +17,7 @@ import uvloop
 
 from corpid import app, settings
 from corpid.flows.directory.apply import apply_document
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.settings.issuers import client_rules
 from corpid_dev.demo.demo import next_free
 from corpid_dev.relying_party import people

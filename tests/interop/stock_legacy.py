@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.interop.node_process import running_script
+from tests.interop.node_process import NodeProcess, running_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.interop.node_process import NodeProcess
 
 CLIENT = Path(__file__).with_name("stock_legacy.mjs")
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from tests.interop.node_process import running_script
+from tests.interop.node_process import NodeProcess, running_script
 from tests.interop.stock_clients import Registered, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid_dev.relying_party.verification import Callback
-    from tests.interop.node_process import NodeProcess
 
 CLIENT = Path(__file__).with_name("stock_node.mjs")
 CONTENT_ENCRYPTIONS = ["A256CBC-HS512", "A256GCM"]

@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from jwskate import JweCompact, Jwk, SignedJwt
-from requests_oauth2client import BearerToken, DPoPKey, IdToken, OAuth2Client, PrivateKeyJwt
+from requests_oauth2client import (
+    AuthorizationRequest,
+    AuthorizationResponse,
+    BearerToken,
+    DPoPKey,
+    IdToken,
+    OAuth2Client,
+    PrivateKeyJwt,
+)
 from requests_oauth2client.exceptions import EndpointError
 
 from tests.interop.stock_clients import Refused, Registered, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from requests_oauth2client import AuthorizationRequest, AuthorizationResponse
 
     from corpid_dev.relying_party.verification import Callback
 

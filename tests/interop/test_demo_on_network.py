@@ -18,7 +18,7 @@ from corpid import cli
 from corpid_dev import hosting
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.check import Inspector, Outcome
-from corpid_dev.demo.demo import LOG, running
+from corpid_dev.demo.demo import LOG, Demo, running
 from corpid_dev.demo.example_directory import ExampleDirectory
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser, DeadEndError
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid_dev.demo.demo import Demo
 
 PATIENCE = 60.0
 KEY_COOKIE, RP_COOKIE = "__Host-corpid_developer", "__Host-corpid-demo-rp"

@@ -24,7 +24,7 @@ from corpid import cli, own_certificates
 from corpid_dev.cli import demo as cli_demo
 from corpid_dev.demo import demo as demonstration
 from corpid_dev.demo.check import Inspector, Outcome
-from corpid_dev.demo.demo import LOG, running
+from corpid_dev.demo.demo import LOG, Demo, running
 from corpid_dev.developer_api import trusting
 from corpid_dev.flows.readiness_runs import RunRequest
 from corpid_dev.readiness.background import check_as_asked
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.own_certificates import OwnCertificate
-    from corpid_dev.demo.demo import Demo
 
 NOW = datetime.now(UTC)
 

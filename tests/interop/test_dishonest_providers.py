@@ -13,14 +13,13 @@ import pytest
 
 from tests.interop.dishonest import decrypted, forged_payload, member, other_key, other_token, pushed_with
 from tests.interop.examples import COMMANDS, Example, example, of_kind
-from tests.interop.running import PATIENCE
+from tests.interop.running import PATIENCE, Provider
 from tests.interop.stock_clients import write_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.interop.running import Provider
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("honest")]
 

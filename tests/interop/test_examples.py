@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from corpid.rules.data_loss import KNOWN_AFTER_SECONDS
-from corpid_dev.relying_party.interfaces import CURRENT, LEGACY
+from corpid_dev.relying_party.interfaces import CURRENT, LEGACY, Interface
 from tests.engines import RedisServer
 from tests.interop.dishonest import pushed_with
 from tests.interop.examples import EXAMPLES, KINDS, ROLES, Example, example, of_kind, run_documented
@@ -25,8 +25,6 @@ from tests.web.test_workers import until
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from corpid_dev.relying_party.interfaces import Interface
 
     SettledClient = Callable[[str], Example]
 

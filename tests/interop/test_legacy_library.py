@@ -9,20 +9,18 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 import pytest
 
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
-from corpid_dev.relying_party.interfaces import CURRENT, LEGACY
+from corpid_dev.relying_party.interfaces import CURRENT, LEGACY, Interface
 from corpid_dev.relying_party.people import Person
 from tests.interop import stock_legacy
 from tests.interop.libraries import FAR_AWAY
-from tests.interop.running import PASSWORD, SECRET
+from tests.interop.running import PASSWORD, SECRET, Provider
 from tests.interop.stock_clients import Refused, public_keys, write_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from corpid_dev.relying_party.interfaces import Interface
     from corpid_dev.relying_party.verification import Callback
-    from tests.interop.running import Provider
     from tests.interop.stock_legacy import LegacyClient
 
     Serving = Callable[..., Provider]

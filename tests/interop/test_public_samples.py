@@ -25,7 +25,7 @@ from joserfc.jwk import ECKey
 
 from corpid_dev.relying_party import jwt
 from tests import quick_start
-from tests.interop.examples import EXAMPLES, OFFLINE, installed, started
+from tests.interop.examples import EXAMPLES, OFFLINE, Example, installed, started
 from tests.interop.node_process import NODE
 from tests.interop.public_samples.one_thread import one_thread
 from tests.interop.running import PATIENCE
@@ -35,7 +35,6 @@ from tests.tiers import first_or_full
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tests.interop.examples import Example
 
 DOCS: Final = EXAMPLES.parent / "docs"
 CORPID: Final = Path(sys.executable).with_name("corpid")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid_dev.demo.demo import next_free, running
+from corpid_dev.demo.demo import Demo, next_free, running
 from corpid_dev.relying_party.browser import Browser
 from tests.house.source import ROOT
 from tests.interop.running import PATIENCE
@@ -17,8 +17,6 @@ from tests.interop.stock_clients import public_keys, write_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from corpid_dev.demo.demo import Demo
 
 
 @pytest.mark.full

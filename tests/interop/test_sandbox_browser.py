@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -22,9 +22,7 @@ from corpid_dev.relying_party.people import Person
 from tests.browser.states import STATES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from corpid.web.pages.views import View
+    from corpid.web.pages.components import View
 
 PAGE = """<!DOCTYPE html><title>T</title><h1>Choose  <bdi>one</bdi></h1>
 <form method="get" action="/search"><input type="search" name="query"><button>Search</button></form>

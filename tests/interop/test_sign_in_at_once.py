@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import httpx
 
 from corpid_dev.demo.check import Inspector, Outcome
-from corpid_dev.demo.demo import running_issuers
+from corpid_dev.demo.demo import Demo, running_issuers
 from corpid_dev.relying_party.interfaces import CURRENT, LEGACY
 from corpid_dev.relying_party.verification import Callback
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from corpid_dev.demo.demo import Demo
 
 
 async def test_ci_signs_in_at_every_issuer_of_a_demo(tmp_path: Path) -> None:

@@ -8,12 +8,20 @@ from urllib.parse import urljoin
 from msgspec.structs import replace
 
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Membership, Service, User
+from corpid.rules.directory.records import (
+    AdministratorLevel,
+    Approvals,
+    Assignment,
+    ChangeRequest,
+    Entity,
+    Membership,
+    Service,
+    User,
+)
 from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
 from tests.manage.scene import ACME, appoint
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import AdministratorLevel, Approvals
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 

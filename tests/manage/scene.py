@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urljoin
 
-from corpid.rules.directory.records import Administrator
-from tests.sign_in.world import FORM
+from corpid.rules.directory.records import Administrator, AdministratorLevel
+from tests.sign_in.world import FORM, World
 
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.rules.directory.records import AdministratorLevel
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ACME, BANYAN = "200000001A", "200000002A"
 

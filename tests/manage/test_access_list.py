@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import role_assignment
-from corpid.flows.directory.role_assignment import RoleFilter
-from corpid.rules.directory.queries import RoleOrder
+from corpid.flows.directory.role_assignment import EntityRole, RoleFilter
+from corpid.rules.directory.memberships import RoleOrder
 from corpid.rules.directory.records import Assignment
 from corpid.web.directory import people as people_pages
 from tests.manage.access_scene import (
@@ -33,7 +33,6 @@ from tests.sign_in.world import World, form_of, new_world
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.directory.role_assignment import EntityRole
     from corpid_dev.relying_party.browser import Browser
 
 NOTICES = Assignment(user_id="id-nadia", entity_id=ACME, service_id="NOTICES")

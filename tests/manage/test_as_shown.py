@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -13,9 +12,14 @@ from msgspec.structs import replace
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.appointments import appoint_owner, find_new_owner
 from corpid.flows.directory.approvals import read_request
-from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
-from corpid.flows.directory.member_changes import change_member, end_member
-from corpid.flows.directory.members import query_members
+from corpid.flows.directory.members import (
+    change_member,
+    end_member,
+    preview_bulk,
+    query_members,
+    select_members,
+    write_bulk,
+)
 from corpid.flows.directory.notice_texts import (
     RequestInWords,
     build_decided_email,
@@ -23,14 +27,20 @@ from corpid.flows.directory.notice_texts import (
     build_waiting_email,
 )
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.change_texts import RequestNames, title_changes
-from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
-from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.member_details import details_of
+from corpid.rules.directory.memberships import MemberQuery, details_of, placeholder
 from corpid.rules.directory.names import set_apart
-from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, Service, User
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangedMeanwhile,
+    Conflict,
+    Membership,
+    Service,
+    User,
+)
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.web.pages.emails import EmailRenderer
 from tests.console.scene import WITHOUT_PASSKEY, in_console
@@ -41,10 +51,7 @@ from tests.manage.test_identification import READER
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, three
 from tests.manage.test_who_is_meant import INVITED, TOKEN, limit, member, owner, provisioned
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 NAME = "nora@acme.example"
 TABLE = "user_name,service,role,parameter:Permit Year\nmarcus,HARBOUR,Checker,"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpid.flows.directory.member_changes import end_member
+from corpid.flows.directory.members import end_member
 from corpid.rules.directory.names import is_distinct
 from corpid.rules.directory.records import Membership, User
 from tests.console.scene import WITHOUT_PASSKEY, in_console

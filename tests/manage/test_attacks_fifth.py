@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import member_changes
+from corpid.flows.directory import members
 from corpid.flows.directory.write import IdentifierConflict
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import Administrator, Change, MemberDetails
 from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console
 from tests.manage.access_scene import checker, identifier, staffed
@@ -19,10 +17,7 @@ from tests.manage.test_attacks_on_names import free
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_undo import press_undo
 from tests.manage.test_who_is_meant import INVITED, TOKEN, limit, member, provisioned, rename
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 DORA = "dora@acme.example"
 """the user name of Dora's account; whoever reads that mailbox need not be she"""
@@ -43,12 +38,8 @@ async def test_no_invitation_is_identified_as_a_member_is(made: World, door: str
     details = MemberDetails(user_name="z2", name="Dora Lim", email=address)
     with pytest.raises(IdentifierConflict) as refused:
         if door == "token":
-            change = member_changes.plan_invitation(
-                details, TOKEN.entity_id, now=made.clock(), new_id=made.provider.new_id
-            )
-            await member_changes.write_members(
-                made.provider.registry, limit(made), [change], actor=TOKEN, now=made.clock()
-            )
+            change = members.plan_invitation(details, TOKEN.entity_id, now=made.clock(), new_id=made.provider.new_id)
+            await members.write_members(made.provider.registry, limit(made), [change], actor=TOKEN, now=made.clock())
         elif door == "another address by token":
             await provisioned(made, gina, email=address)
         else:

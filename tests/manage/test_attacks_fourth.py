@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.records import Assignment, Change, User
+from corpid.rules.directory.memberships import placeholder
+from corpid.rules.directory.records import Assignment, Change, ChangedMeanwhile, User
 from corpid.rules.directory.role_forms import ENDLESS
 from corpid.web.directory import people
 from tests.manage.access_scene import NOTICES, checker, confirm, employed, identifier, roles, staffed
@@ -21,10 +19,7 @@ from tests.manage.test_selected_people import crowd
 from tests.manage.test_undo import SUSPEND, firm, offers_undo, press_undo, undo, write
 from tests.manage.test_undo import member as marcus
 from tests.manage.test_who_is_meant import INVITED, member, rename
-from tests.sign_in.world import form_of, new_world
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, form_of, new_world
 
 
 async def test_undo_gives_nobody_the_role_of_an_invitation_that_goes_elsewhere_by_now(made: World) -> None:

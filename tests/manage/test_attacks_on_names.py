@@ -11,15 +11,14 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals, member_help
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.member_changes import submit_switch
-from corpid.flows.directory.members import AmbiguousName, find_member
+from corpid.flows.directory.members import AmbiguousName, find_member, submit_switch
 from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, write_changes
 from corpid.flows.operations.history import HistoryFilter, changes
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import (
     Assignment,
     Change,
+    ChangedMeanwhile,
     Service,
     User,
 )

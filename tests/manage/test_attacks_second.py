@@ -10,11 +10,10 @@ from msgspec.structs import replace
 from corpid.flows import notifications
 from corpid.flows.directory import access_review
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, ReviewIncomplete
-from corpid.flows.directory.member_changes import submit_details, submit_invitations
+from corpid.flows.directory.members import submit_details, submit_invitations
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.audit_actions import INVITED_PERSON
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.queries import Member
+from corpid.rules.audit import INVITED_PERSON, AuditEvent
+from corpid.rules.directory.memberships import Member
 from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, ThirdPartyAssignment, User
 from corpid.rules.directory.values import Parameter
 from corpid.rules.emails import Email

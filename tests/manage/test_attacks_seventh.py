@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -12,10 +11,10 @@ from corpid.flows.account.enrolment_steps import RESERVED_NAMES
 from corpid.flows.authentication.own_pages import RECOVERY_PATH
 from corpid.flows.directory import access_review
 from corpid.flows.directory.access_review import KeepDecision
-from corpid.flows.directory.apply import apply_document
+from corpid.flows.directory.apply import ApplyResult, apply_document
 from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import history
-from corpid.rules.directory.actors import ApiClient, DirectoryFile
+from corpid.rules.directory.access import ApiClient, DirectoryFile
 from corpid.rules.directory.differences import OTHER_PERSON, remarks
 from corpid.rules.directory.records import Administrator, Assignment, Change, Membership
 from corpid.web.pages.translations import LANGUAGES, translator
@@ -28,11 +27,7 @@ from tests.manage.test_attacks_sixth import LEVELS, ROOT, rights, squatted
 from tests.manage.test_requests import ROLE
 from tests.manage.test_who_is_meant import owner
 from tests.postbox import Postbox
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from corpid.flows.directory.apply import ApplyResult
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 
 async def apply(made: World, text: str, *, take_over: bool = False, prune: bool = False) -> ApplyResult:

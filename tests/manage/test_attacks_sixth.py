@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
-from corpid.flows.directory.apply import apply_document
+from corpid.flows.directory.apply import ApplyResult, apply_document
 from corpid.flows.directory.approvals import StaleRequest, approve_request
-from corpid.flows.directory.import_people import import_members, import_people
+from corpid.flows.directory.imports import import_members, import_people
 from corpid.flows.directory.members import find_member
 from corpid.flows.directory.write import IdentifierConflict, write_changes
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
+from corpid.rules.directory.access import CommandLine, DirectoryFile
 from corpid.rules.directory.differences import OTHER_PERSON, remarks
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.memberships import MemberQuery, placeholder
 from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import Administrator, Change, Membership, Operator, User
 from corpid_dev.relying_party.browser import DeadEndError
 from tests.console.scene import WITHOUT_PASSKEY, in_console
@@ -30,11 +28,7 @@ from tests.manage.test_attacks_on_names import EVIL, free
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, member, owner, provisioned
 from tests.postbox import Postbox
-from tests.sign_in.world import entity, new_world
-
-if TYPE_CHECKING:
-    from corpid.flows.directory.apply import ApplyResult
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, new_world
 
 ROOT = CommandLine(by="root@host")
 LEVELS = f"""

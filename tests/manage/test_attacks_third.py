@@ -11,8 +11,7 @@ from corpid.flows import namespaces, notifications
 from corpid.flows.directory.members import AmbiguousName, find_member, find_person
 from corpid.flows.directory.person_names import read_names
 from corpid.flows.directory.write import IdentifierConflict, write_changes
-from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.queries import Member
+from corpid.rules.directory.memberships import Member, placeholder
 from corpid.rules.directory.records import Change, User
 from corpid.web.directory.access import box
 from tests.enrolment import invited as harbour

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.write import Refused, RequestDetails, guard_records, write_parts
 from corpid.rules.directory.approvals import MOST_CHANGES
-from corpid.rules.directory.records import Assignment, Change
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest
 from tests.manage.scene import ACME
 from tests.manage.test_requests import ROLE
 from tests.manage.test_undo import FIRM, firm
@@ -18,7 +18,6 @@ from tests.manage.test_who_is_meant import owner
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.directory.records import ChangeRequest
     from tests.sign_in.world import World
 
 ROWS = [replace(ROLE, ref=f"{number:03}") for number in range(150)]

@@ -17,22 +17,17 @@ from corpid.flows.directory.approvals import (
     read_request,
 )
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import Actor, CommandLine, Forbidden
 from corpid.rules.directory.approvals import MOST_COMMENTS
-from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.records import ChangeRequest, Conflict
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal
 from tests.manage.test_requests import acme, requested, state
 from tests.manage.test_who_is_meant import owner
 from tests.manage.walking import follow
-from tests.sign_in.world import entity, form_of
+from tests.sign_in.world import World, entity, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import ChangeRequest
-    from tests.sign_in.world import World
 
 
 async def comment(made: World, request: ChangeRequest, text: str, *, actor: Actor | None = None) -> ChangeRequest:

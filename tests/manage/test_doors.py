@@ -22,38 +22,41 @@ from corpid.flows.directory.write import (
     guard_records,
     write_changes,
 )
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, Person, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.document import from_nodes, one_entry, parse
+from corpid.rules.directory.access import (
+    Actor,
+    ApiClient,
+    CommandLine,
+    DeploymentOperator,
+    Forbidden,
+    Person,
+    ProvisioningToken,
+)
+from corpid.rules.directory.document import NOUNS, Kind, from_nodes, one_entry, parse
+from corpid.rules.directory.document import SECTIONS as EVERY_SECTION
 from corpid.rules.directory.nodes import DirectoryError, json_value, nodes
 from corpid.rules.directory.objects import InvalidObject, parse_object
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
     Membership,
     Operator,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
-from corpid.rules.directory.sections import NOUNS
-from corpid.rules.directory.sections import SECTIONS as EVERY_SECTION
 from corpid.rules.directory.tables import parse_access, parse_people
 from corpid.rules.scim import resources
 from tests.manage.scene import ACME, BANYAN
 from tests.manage.test_requests import acme
 from tests.manage.test_who_is_meant import owner
-from tests.sign_in.world import entity
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import KeyedRecord
-    from tests.sign_in.world import World
 
 PERMITS: Final = Service(service_id="PERMITS", name="Permits", roles=("Maker",), third_parties=True)
 CORA: Final[dict[str, Any]] = {"user_id": "id-cora", "entity_id": ACME, "service_id": "PERMITS"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.provisioning_tokens import add_token
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.directory.access import EntityAdministrator
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change, Membership, ThirdPartyAssignment
 from corpid.web.directory.access import box
@@ -20,10 +20,7 @@ from tests.manage.test_levels import FILLED, addresses, forms, scene
 from tests.manage.test_requests import ROLE
 from tests.manage.test_third_parties import GRANT
 from tests.manage.walking import token
-from tests.sign_in.world import entity, form_of
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity, form_of
 
 ZIRCON: Final = "200000009Z"
 NOBODY: Final = "00000000-0000-4000-8000-000000000999"

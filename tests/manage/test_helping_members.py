@@ -15,8 +15,14 @@ from corpid.flows.directory import member_help
 from corpid.flows.directory.actors import load_administrator
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.records import Administrator, Change, Membership, Operator
+from corpid.rules.directory.records import (
+    Administrator,
+    AdministratorLevel,
+    Change,
+    ChangedMeanwhile,
+    Membership,
+    Operator,
+)
 from corpid.rules.limits import (
     DAY,
     HELP_LINKS_PER_MEMBER,
@@ -36,7 +42,6 @@ from tests.sign_in.world import PASSWORD, SECRET, World, form_of, new_world
 
 if TYPE_CHECKING:
     from corpid.flows.directory.member_help import Help
-    from corpid.rules.directory.records import AdministratorLevel
     from corpid_dev.relying_party.browser import Browser
 
 MARCUS: Final = "person/m-marcus"

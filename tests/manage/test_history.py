@@ -16,8 +16,15 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.flows.operations.history import HistoryNames
-from corpid.rules.audit_records import AuditEntry, AuditEvent
-from corpid.rules.directory.records import Administrator, Assignment, Change, Service, ThirdPartyGrant
+from corpid.rules.audit import AuditEntry, AuditEvent
+from corpid.rules.directory.records import (
+    Administrator,
+    AdministratorLevel,
+    Assignment,
+    Change,
+    Service,
+    ThirdPartyGrant,
+)
 from corpid.rules.fields import fields_of
 from corpid.texts import Phrase
 from corpid.web.pages import change_sentences
@@ -27,7 +34,6 @@ from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, por
 from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import AdministratorLevel
     from corpid.stores.sql.registry import Registry
     from corpid_dev.relying_party.browser import Browser
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account, decline_membership
 from corpid.flows.directory.approvals import approve_request
 from corpid.flows.directory.write import guard_records, write_changes
-from corpid.rules.directory.actors import CommandLine, EntityAdministrator
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.access import CommandLine, EntityAdministrator
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Change, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests.manage.access_scene import checker, staffed
@@ -22,10 +20,7 @@ from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, ROW, acting, leave, page, three
 from tests.manage.test_who_is_meant import INVITED as GINA
 from tests.manage.test_who_is_meant import member, owner, rename
-from tests.sign_in.world import entity
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity
 
 
 async def accepted(made: World) -> None:

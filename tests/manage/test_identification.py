@@ -22,9 +22,8 @@ from corpid.flows.directory.notice_texts import (
 )
 from corpid.flows.directory.own_access import list_own_access
 from corpid.flows.directory.write import IdentifierConflict, write_changes
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ApiClient, CommandLine
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.access import ApiClient, CommandLine, Forbidden
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.names import is_distinct
 from corpid.rules.directory.records import Administrator, Change, Membership, Operator, Service, User
 from corpid.texts import phrase

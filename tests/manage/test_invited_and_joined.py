@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING
 from unicodedata import category
 
 import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.names import label_invited
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.records import Change, ChangeRequest
 from corpid.web.pages.translations import LANGUAGES, translator
 from tests.manage.scene import ACME, in_portal, portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, owner
 from tests.sign_in.world import World, entity, form_of
-
-if TYPE_CHECKING:
-    from corpid.rules.directory.records import ChangeRequest
 
 LABEL = f"{INVITED.email} (Gina Teo)"
 """what both are called"""

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.access import CONDITIONS, RULES
+from corpid.rules.directory.access import CONDITIONS, RULES, Action, ObjectKind
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import (
     Administrator,
@@ -26,15 +26,13 @@ from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, sen
 from tests.manage.test_requests import ROLE, requested
 from tests.manage.test_third_parties import GRANT
 from tests.manage.walking import token
-from tests.sign_in.world import entity, form_of
+from tests.sign_in.world import World, entity, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.rules.directory.access import Action, ObjectKind
     from corpid.web.directory.page_context import PortalPage
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 SITE: Final = endpoints._SITE
 LEVELS: Final = get_args(AdministratorLevel)

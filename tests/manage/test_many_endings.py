@@ -6,10 +6,18 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
+from corpid.flows.directory.members import preview_bulk, select_members, write_bulk
 from corpid.flows.directory.write import Refused, RequestDetails, write_changes
-from corpid.rules.directory.changes import MissingReference
-from corpid.rules.directory.records import Administrator, Assignment, Change, ChangeRequest, Membership, Service, User
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangeRequest,
+    Membership,
+    MissingReference,
+    Service,
+    User,
+)
 from tests.manage.scene import ACME
 from tests.manage.test_requests import acme
 from tests.manage.test_who_is_meant import owner

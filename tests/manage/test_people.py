@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.audit import AuditEvent
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
     Membership,
+    Precondition,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,

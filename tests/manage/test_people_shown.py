@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, import_access
+from corpid.flows.directory import approvals, imports
 from corpid.flows.directory.appointments import load_member_level as held_by
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.directory.changes import ChangedMeanwhile, Precondition
-from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, User
+from corpid.rules.directory.memberships import placeholder
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangedMeanwhile,
+    Membership,
+    Precondition,
+    User,
+)
 from tests.contexts import context
 from tests.manage.access_scene import checker, employed, identifier, roles, staffed
 from tests.manage.scene import ACME, BANYAN, go, in_portal, send
@@ -300,12 +307,12 @@ async def test_a_member_who_changes_at_the_moment_of_writing_gets_nothing_from_a
     table = "user_name,service,role\ngina@acme.example,PERMITS,Maker"
     acme_now = entity(ACME, "Acme Pte. Ltd.")
     today = (await context(made.provider)).day
-    plan = await import_access.plan_import(
+    plan = await imports.plan_import(
         registry, alice, acme_now, table, now=now, today=today, new_id=made.provider.new_id
     )
     await made.write(replace(await member(made, "f1e2"), email=OTHER))
     with pytest.raises(ChangedMeanwhile):
-        await import_access.submit_import(registry, limit(made), alice, plan, RequestDetails("r", now, "u"))
+        await imports.submit_import(registry, limit(made), alice, plan, RequestDetails("r", now, "u"))
     assert await held(made, "f1e2") == []
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.approvals import load_names
 from corpid.flows.directory.person_names import read_names
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import Change, Membership, User
 from corpid.web.directory.third_parties import page_of
 from tests.manage.scene import ACME, BANYAN, go, in_portal

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.acceptance import accept_with_new_account
-from corpid.flows.directory.member_changes import end_member
+from corpid.flows.directory.members import end_member
 from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import audit
-from corpid.rules.audit_actions import INVITED_PERSON
-from corpid.rules.audit_records import AuditEvent, AuditQuery
-from corpid.rules.directory.actors import EntityAdministrator
-from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.records import Administrator, Change, Membership, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.audit import INVITED_PERSON, AuditEvent, AuditQuery
+from corpid.rules.directory.access import Actor, EntityAdministrator
+from corpid.rules.directory.memberships import placeholder
+from corpid.rules.directory.records import (
+    Administrator,
+    Change,
+    ChangeRequest,
+    Membership,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+)
 from tests.administration.scene import HARBOUR, begun, change
 from tests.administration.test_notices import COMMAND, FILE
 from tests.manage.scene import ACME, BANYAN, go, in_portal, portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, member, owner, rename
 from tests.sign_in.world import World, entity
-
-if TYPE_CHECKING:
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import ChangeRequest
 
 EVIL = "mallory@evil.example"
 GINA = "gina@acme.example (Gina Teo)"

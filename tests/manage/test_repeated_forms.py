@@ -10,15 +10,14 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.records import Conflict
 from corpid.rules.failures import StoreUnavailable
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 from corpid.web import own_pages
 from corpid.web.directory import endpoints
-from corpid.web.pages.layout import BARE
+from corpid.web.pages.components import BARE
 from corpid.web.pages.views import Problem
 from corpid.web.sites import EditConflict, FormResult, SitePage
 from corpid_dev.demo.demo import next_free

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.directory.access import EntityAdministrator
 from corpid.rules.directory.change_texts import RequestNames, summarise_change, title_changes
 from corpid.rules.directory.records import (
     Administrator,
+    AdministratorLevel,
     Assignment,
     Change,
     ChangeRequest,
@@ -24,9 +23,6 @@ from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
 from tests.sign_in.world import World, entity, form_of, new_world, shown_again
-
-if TYPE_CHECKING:
-    from corpid.rules.directory.records import AdministratorLevel
 
 FIRM = entity(ACME, "Acme")
 ROLE = Assignment(user_id="id-cora", entity_id=ACME, service_id="PERMITS", role="Maker", end_date="2027-12-31")

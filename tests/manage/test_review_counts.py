@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory import access_review
-from corpid.flows.directory.member_changes import end_membership
+from corpid.flows.directory.members import end_membership
 from corpid.rules.directory.records import Membership
 from tests.manage.access_scene import checker, confirm, employed, staffed
 from tests.manage.scene import ACME, in_portal

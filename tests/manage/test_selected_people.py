@@ -8,8 +8,8 @@ from urllib.parse import urljoin
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.bulk_members import MOST_SELECTED
-from corpid.rules.directory.member_details import PLAIN_DETAILS
+from corpid.flows.directory.members import MOST_SELECTED
+from corpid.rules.directory.memberships import PLAIN_DETAILS
 from corpid.rules.directory.records import ChangeRequest, Membership
 from corpid.web.pages.role_fields import value_field
 from tests.manage.access_scene import HARBOUR, checker, demand, employed, requests, roles, staffed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,8 +13,6 @@ from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, sen
 from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from corpid_dev.relying_party.browser import Browser
 
 SEVERAL = "invite/several"

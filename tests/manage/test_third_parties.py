@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.member_changes import end_member
+from corpid.flows.directory.members import end_member
 from corpid.flows.directory.write import Refused, RequestDetails, write_changes
-from corpid.rules.directory.actors import ALL_SCOPES, ApiClient, EntityAdministrator, ProvisioningToken
+from corpid.rules.directory.access import ALL_SCOPES, ApiClient, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import (
     Assignment,

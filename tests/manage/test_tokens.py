@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import encrypted_values, namespaces
 from corpid.flows.directory import provisioning_tokens
-from corpid.rules.directory.provisioning_tokens import token_hash
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken, token_hash
 from corpid.rules.directory.records import Entity
 from tests.contexts import context
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, shown_again
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
     from corpid.stores.sql.registry import Registry
     from corpid_dev.relying_party.browser import Browser
 

@@ -10,33 +10,32 @@ from msgspec.structs import replace
 from corpid.flows.directory.approvals import approve_request, load_names
 from corpid.flows.directory.undo import NothingToUndo, find_undoable, keep_for_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.flows.request_context import request_context
+from corpid.flows.request_context import RequestContext, request_context
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.change_texts import describe_done
-from corpid.rules.directory.changes import ChangedMeanwhile, is_undoable
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
+    ChangeRequest,
     Entity,
     Membership,
     Operator,
     Service,
     ThirdPartyGrant,
     User,
+    is_undoable,
 )
 from corpid.rules.limits import UNDO_SECONDS
 from tests.manage.access_scene import staffed
 from tests.manage.scene import ACME, appoint, go, in_portal, portal
 from tests.manage.test_requests import ROLE, acme
 from tests.manage.test_who_is_meant import owner
-from tests.sign_in.world import entity
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import ChangeRequest
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 FIRM = entity(ACME, "Acme Pte. Ltd.")
 MEMBER = Membership(user_id="u", entity_id=ACME, invited=True, email="a@acme.example")

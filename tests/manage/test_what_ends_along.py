@@ -8,17 +8,15 @@ from urllib.parse import urljoin
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import member_changes, single_records
+from corpid.flows.directory import members, single_records
 from corpid.flows.directory.acceptance import decline_membership
 from corpid.flows.directory.actors import load_api_client
 from corpid.flows.directory.approvals import StaleRequest, approve_request
-from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
-from corpid.flows.directory.member_changes import end_membership
+from corpid.flows.directory.members import end_membership, preview_bulk, select_members, write_bulk
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import Conflict
-from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, Service, User
+from corpid.rules.directory.access import CommandLine
+from corpid.rules.directory.memberships import placeholder
+from corpid.rules.directory.records import Administrator, Assignment, Change, Conflict, Membership, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from tests.manage.access_scene import checker, staffed
 from tests.manage.scene import ACME, go, in_portal, send
@@ -100,7 +98,7 @@ async def test_an_approval_ends_nothing_that_the_request_and_the_history_do_not_
     registry = made.provider.registry
     asking = RequestDetails("She leaves", made.clock(), "u1")
     cora = await member(made, "id-cora")
-    assert await member_changes.end_membership(registry, cora, actor=owner(made), asking=asking) is not None
+    assert await members.end_membership(registry, cora, actor=owner(made), asking=asking) is not None
     level = Administrator(user_id="id-cora", entity_id=ACME, level="administrator")
     await made.write(ROLE, level)  # approved since
     browser = await in_portal(made, "requests/decide/" + f"{int(asking.now):08x}-u1")

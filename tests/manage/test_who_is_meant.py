@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, member_changes, members
+from corpid.flows.directory import approvals, members
 from corpid.flows.directory.acceptance import accept_with_account
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.member_changes import submit_details
-from corpid.flows.directory.members import AmbiguousName, find_member
+from corpid.flows.directory.members import AmbiguousName, find_member, submit_details
 from corpid.flows.directory.write import IdentifierConflict, RequestDetails, write_changes
-from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.access import CommandLine, EntityAdministrator, ProvisioningToken
+from corpid.rules.directory.memberships import Member, placeholder
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
     ChangeRequest,
     MemberDetails,
     Membership,
@@ -30,9 +28,6 @@ from corpid.rules.directory.records import (
 from tests.manage.scene import ACME, go, in_portal, send
 from tests.manage.test_requests import ROLE, acme, requested, roles, state
 from tests.sign_in.world import World, entity, form_of, shown_again
-
-if TYPE_CHECKING:
-    from corpid.rules.directory.queries import Member
 
 INVITED = Membership(
     user_id="f1e2", entity_id=ACME, membership_id="m-gina", invited=True,
@@ -62,7 +57,7 @@ async def provisioned(made: World, membership: Membership, **changed: str) -> Me
     details = MemberDetails(
         **{each: changed.get(each, getattr(membership, each)) for each in MemberDetails.__struct_fields__}
     )
-    return await member_changes.change_member(
+    return await members.change_member(
         made.provider.registry, limit(made), membership.membership_id, details,
         enabled=membership.enabled, actor=TOKEN, now=made.clock(),
     )  # fmt: skip

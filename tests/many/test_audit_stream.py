@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import postgresql
-from tests.many.nodes import running
+from tests.many.nodes import Nodes, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.many.nodes import Nodes
 
 pytestmark = pytest.mark.full
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from corpid import periodic_tasks
 from corpid.flows.operations.audit_seals import verify
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.records import Change
 from corpid.stores.sql.statements import Statement
 from corpid.stores.sql.tables import sessions, transient

@@ -14,7 +14,7 @@ import pytest
 
 from corpid.rules.data_loss import KNOWN_AFTER_SECONDS
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import running, signed_in, within
+from tests.many.nodes import Person, running, signed_in, within
 from tests.many.test_data_loss import at, lose, recovering
 from tests.web.processes import KEYS
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.many.nodes import Person
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 

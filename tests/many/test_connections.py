@@ -11,16 +11,13 @@ import asyncpg
 import pytest
 
 from tests.engines import PostgresServer
-from tests.faults.attempts import Failed, attempt, nothing_twice, told_to_retry
-from tests.many.nodes import is_ready, running, signed_in, within
+from tests.faults.attempts import Attempt, Failed, attempt, nothing_twice, told_to_retry
+from tests.many.nodes import Nodes, Person, is_ready, running, signed_in, within
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     import httpx
-
-    from tests.faults.attempts import Attempt
-    from tests.many.nodes import Nodes, Person
 
     Story = Callable[[Person], Awaitable[None]]
 

@@ -12,7 +12,7 @@ import pytest
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid_dev.relying_party import people
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import running, signed_in, within
+from tests.many.nodes import Person, running, signed_in, within
 from tests.web.processes import RINA
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.many.nodes import Person
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 

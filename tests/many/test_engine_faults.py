@@ -10,15 +10,13 @@ import httpx
 import pytest
 
 from tests.engines import PostgresServer, RedisServer
-from tests.faults.attempts import Failed, attempt, nothing_twice, refused, told_to_retry
-from tests.many.nodes import running, sign_in, signed_in, within, within_five_seconds
+from tests.faults.attempts import Attempt, Failed, attempt, nothing_twice, refused, told_to_retry
+from tests.many.nodes import Nodes, Person, running, sign_in, signed_in, within, within_five_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.faults.attempts import Attempt
-    from tests.many.nodes import Nodes, Person
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(400)]
 

@@ -15,7 +15,7 @@ from corpid import app, settings
 from corpid.flows.operations import readiness, signing_keys
 from corpid.flows.operations.process_reports import SettingsReporter
 from corpid.flows.operations.readiness import CLOCK, PARTS, TRANSIENT, Readiness, switch_maintenance
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from tests.engines import RedisServer
 from tests.logs import capture_logs
 

@@ -14,8 +14,8 @@ import pytest
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.authentication.totp import code_at
 from tests.engines import PostgresServer, RedisServer
-from tests.faults.attempts import attempt
-from tests.many.nodes import is_ready, new_browser, running, signed_in, within
+from tests.faults.attempts import Attempt, attempt
+from tests.many.nodes import Person, is_ready, new_browser, running, signed_in, within
 from tests.web.processes import RINA
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from tests.faults.attempts import Attempt
-    from tests.many.nodes import Person
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(400)]
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import Person, running, signed_in
+from tests.many.nodes import Nodes, Person, running, signed_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.many.nodes import Nodes
 
 BEFORE, AFTER = 6, 12
 """sign-ins before the first revocation, and seconds of them after the last"""

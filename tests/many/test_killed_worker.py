@@ -15,15 +15,13 @@ import pytest
 
 from corpid_dev.relying_party.relying_party import RelyingParty
 from tests.engines import postgresql_server, redis
-from tests.faults.attempts import attempt, nothing_twice
-from tests.many.nodes import running, signed_in, within
+from tests.faults.attempts import Attempt, attempt, nothing_twice
+from tests.many.nodes import Nodes, running, signed_in, within
 from tests.web.processes import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.faults.attempts import Attempt
-    from tests.many.nodes import Nodes
 
 pytestmark = pytest.mark.full
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import postgresql_server, redis
-from tests.many.nodes import running, signed_in, within_five_seconds
+from tests.many.nodes import Nodes, running, signed_in, within_five_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.many.nodes import Nodes
 
 pytestmark = pytest.mark.full
 

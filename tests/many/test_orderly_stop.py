@@ -10,14 +10,13 @@ import pytest
 
 from corpid.rules.authentication.totp import STEP_SECONDS
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import running, signed_in
+from tests.many.nodes import Person, running, signed_in
 from tests.many.test_data_loss import again
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.many.nodes import Person
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 

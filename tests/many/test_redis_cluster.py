@@ -11,13 +11,12 @@ import pytest
 
 from tests.clusters import RedisCluster
 from tests.engines import postgresql
-from tests.many.nodes import running, signed_in, within, within_five_seconds
+from tests.many.nodes import Person, running, signed_in, within, within_five_seconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from tests.many.nodes import Person
 
 FORGOTTEN_SECONDS = 60
 """after an engine has forgotten, what may have been issued before is refused for a while"""

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.operate.nodes import two_nodes
+from tests.operate.nodes import Nodes, two_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.operate.nodes import Nodes
 
 
 @pytest.fixture(scope="module")

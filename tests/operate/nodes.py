@@ -14,11 +14,11 @@ import httpx
 
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser
-from corpid_dev.relying_party.interfaces import CURRENT
+from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.relying_party import RelyingParty
 from tests import engines, quick_start
 from tests.machine import free_port, key_file
-from tests.operate.certificates import certified
+from tests.operate.certificates import Certified, certified
 from tests.web.processes import DIRECTORY, KEYS, RINA, command, environment
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from corpid_dev.relying_party.interfaces import Interface
     from corpid_dev.relying_party.people import Person
-    from tests.operate.certificates import Certified
 
 START_SECONDS = 90.0
 

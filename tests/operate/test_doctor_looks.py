@@ -11,14 +11,13 @@ from corpid.cli.doctor import deployment, request_checks
 from corpid.cli.doctor.deployment import Origin
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from tests.machine import free_port
-from tests.operate.nodes import two_nodes
+from tests.operate.nodes import Nodes, two_nodes
 from tests.operate.proxies import SHIPPED, proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.operate.nodes import Nodes
 
 PROXY = "127.0.0.2"
 """where the proxy connects from, so that callers have another address"""

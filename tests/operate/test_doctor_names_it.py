@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.operate.certificates import certified
-from tests.operate.nodes import two_nodes
+from tests.operate.nodes import Nodes, two_nodes
 from tests.operate.proxies import proxy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.operate.nodes import Nodes
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.oauth import discovery
-from tests.operate.nodes import outside, two_nodes, whole_flow
+from tests.operate.nodes import Nodes, outside, two_nodes, whole_flow
 from tests.operate.proxies import SHIPPED, proxy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.operate.nodes import Nodes
 
 FROM_OUTSIDE = "4bf92f3577b34da6a3ce929d0e0e4736"
 """the id of a caller's trace"""

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.flows.oauth.token import verify
 from corpid.flows.request_context import request_context
 from corpid.rules.oauth.api_client import API_SCOPES, RegisteredApiClient
-from corpid_dev.relying_party.relying_party import ASSERTION_TYPE, Requests
+from corpid_dev.relying_party.relying_party import ASSERTION_TYPE, Requests, Values
 from tests.protocol.deployment import ISSUER
 from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.rules.directory.actors import ApiClient
-    from corpid_dev.relying_party.relying_party import Values
+    from corpid.rules.directory.access import ApiClient
     from tests.protocol.provider import World
 
 API_ISSUER: Final = f"{ISSUER}/api"

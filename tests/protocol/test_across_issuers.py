@@ -13,9 +13,9 @@ import pytest
 from corpid.flows.account import links
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.rules.authentication.records import FactorChange
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid_dev.relying_party import people
-from corpid_dev.relying_party.browser import parse
+from corpid_dev.relying_party.browser import Browser, parse
 from tests.authenticator import Authenticator
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
@@ -28,7 +28,6 @@ from tests.world.provider import EVENT, origin
 if TYPE_CHECKING:
     import httpx
 
-    from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import Worlds
 

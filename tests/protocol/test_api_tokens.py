@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.actors import ApiClient
+from corpid.rules.directory.access import ApiClient
 from corpid.rules.oauth.api_client import API_SCOPES
-from corpid.rules.oauth.errors import CredentialsRequired, InvalidDPoPProof, InvalidRequest, InvalidToken, UseDPoPNonce
+from corpid.rules.oauth.errors import (
+    CredentialsRequired,
+    InvalidDPoPProof,
+    InvalidRequest,
+    InvalidToken,
+    OAuthError,
+    UseDPoPNonce,
+)
 from corpid.rules.oauth.refusals import Reason
 from corpid_dev.relying_party.jwt import peek
 from tests.protocol import directory
@@ -18,7 +25,6 @@ from tests.protocol.deployment import ISSUER, USERINFO, other_key
 from tests.protocol.refusals import resource_refusal
 
 if TYPE_CHECKING:
-    from corpid.rules.oauth.errors import OAuthError
     from tests.protocol.provider import World, Worlds
 
 HARBOUR = directory.HARBOUR.entity_id

@@ -8,7 +8,7 @@ import pytest
 
 from corpid.flows.oauth import authorize
 from corpid.flows.oauth.authorize import ImmediateResponse
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import parse

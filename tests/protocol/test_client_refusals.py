@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from corpid.flows.operations.buffers import list_refusals
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from tests.api.calling import calling
 from tests.protocol.deployment import AUTHORIZE
 from tests.protocol.test_refusal_reasons import line_of

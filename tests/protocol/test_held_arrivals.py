@@ -16,7 +16,7 @@ from corpid_dev.relying_party import people
 from corpid_dev.relying_party.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
-from tests.protocol.provider import World, query
+from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import error_page
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.protocol.provider import Worlds
 
 FORM = "application/x-www-form-urlencoded"
 COOKIE, HELD = "__Host-corpid", "__Host-corpid_arrival"

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.protocol.provider import World
+from tests.protocol.provider import World, Worlds
 from tests.protocol.test_refusal_reasons import line_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.protocol.provider import Worlds
 
 
 @pytest.fixture

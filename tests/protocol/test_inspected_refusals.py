@@ -10,11 +10,10 @@ from corpid_dev.flows import inspection
 from corpid_dev.flows.people import Developer
 from corpid_dev.rules.checks import CheckState
 from tests.protocol.every_refusal import CASES, Case
-from tests.protocol.provider import query
+from tests.protocol.provider import Worlds, query
 
 if TYPE_CHECKING:
     from corpid_dev.flows.inspection import Inspection
-    from tests.protocol.provider import Worlds
 
 pytestmark = pytest.mark.generations("legacy", "current", differ=True)
 DEMO: Final[dict[str, Any]] = {

@@ -15,15 +15,13 @@ from corpid.engines import StartError
 from corpid.jose.encoding import from_base64url, json_object
 from tests.protocol.deployment import ISSUER
 from tests.protocol.issuers import BELOW, BESIDE, FURTHER, PLACES, TwoIssuers, two
-from tests.protocol.provider import query
+from tests.protocol.provider import Worlds, query
 from tests.protocol.refusals import LOG, error_page, json_refusal
 from tests.protocol.test_discovery import golden
 from tests.world.clients import FAR
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.protocol.provider import Worlds
 
 
 @PLACES

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from corpid.flows.operations import signing_keys
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.signing_keys import is_standby
 from corpid_dev.relying_party import jwt
 from tests.protocol.deployment import ISSUER, LIVE

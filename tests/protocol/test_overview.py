@@ -8,11 +8,24 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.operations import signing_keys
-from corpid.flows.operations.overview import CountOfClient, CountOfRefusals, client_health, overview
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ANONYMOUS, CommandLine, DeploymentOperator, EntityAdministrator
-from corpid.rules.directory.records import OperatorLevel
-from corpid.rules.hourly_counts import PERIODS
+from corpid.flows.operations.overview import (
+    ClientHealth,
+    CountOfClient,
+    CountOfRefusals,
+    Overview,
+    client_health,
+    overview,
+)
+from corpid.rules.directory.access import (
+    ANONYMOUS,
+    Actor,
+    CommandLine,
+    DeploymentOperator,
+    EntityAdministrator,
+    Forbidden,
+)
+from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
+from corpid.rules.hourly_counts import PERIODS, Period
 from corpid.rules.limits import DAY, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.rules.server_processes import GONE_SECONDS
 from corpid.rules.signing_keys import KEPT_SECONDS
@@ -20,10 +33,6 @@ from tests.api.calling import calling
 from tests.protocol.test_refusal_reasons import line_of
 
 if TYPE_CHECKING:
-    from corpid.flows.operations.overview import ClientHealth, Overview
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import AdministratorLevel
-    from corpid.rules.hourly_counts import Period
     from tests.protocol.provider import World, Worlds
 
 OPS = CommandLine(by="tests@here")

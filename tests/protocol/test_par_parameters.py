@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.rules.oauth.authorization_request import PARAMETERS, PushedRequest
+from corpid.rules.oauth.authorization_request import PARAMETERS, PushedRequest, RequestParameter
 from tests.protocol.deployment import PAR
 from tests.protocol.expectations import PUSHED, SIGNED
 from tests.protocol.refusals import json_refusal, not_cached
@@ -20,7 +20,6 @@ from tests.world.clients import CALLBACK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.rules.oauth.authorization_request import RequestParameter
     from tests.protocol.provider import World, Worlds
 
 pytestmark = pytest.mark.generations(*PUSHED)

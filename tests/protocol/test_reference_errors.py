@@ -9,19 +9,17 @@ import pytest
 
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
-from scripts.reference.endpoints import endpoints
+from scripts.reference.endpoints import Endpoint, endpoints
 from tests.protocol.every_refusal import Case
 from tests.protocol.expectations import EVERY, PUSHED
-from tests.protocol.test_every_refusal import refusals, refused
+from tests.protocol.test_every_refusal import Refused, refusals, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import httpx
 
-    from scripts.reference.endpoints import Endpoint
     from tests.protocol.provider import World, Worlds
-    from tests.protocol.test_every_refusal import Refused
 
 pytestmark = pytest.mark.generations(*EVERY, differ=True)
 

@@ -13,7 +13,7 @@ from corpid_dev.relying_party import people
 from tests.protocol import directory
 from tests.protocol.deployment import PAR, TOKEN
 from tests.protocol.expectations import ANOTHER, EVERY, PUSHED
-from tests.protocol.provider import query
+from tests.protocol.provider import World, Worlds, query
 from tests.protocol.refusals import logged
 from tests.protocol.test_codes import off
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from tests.protocol.provider import World, Worlds
 
 pytestmark = pytest.mark.generations(*EVERY)
 

@@ -12,7 +12,7 @@ from tests.protocol.refusals import json_refusal, resource_refusal
 from tests.protocol.test_client_assertion import ask, is_accepted, is_refused
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit import AuditEntry
     from tests.protocol.provider import World
 
 pytestmark = pytest.mark.generations(*PUSHED)

@@ -27,7 +27,7 @@ import uvicorn
 from joserfc import jwe
 from joserfc.jwk import ECKey
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from tests.machine import free_port
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import ASGIApp
 
 SIGNED_IN: Final = "Signed in as"

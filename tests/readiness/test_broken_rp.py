@@ -17,14 +17,13 @@ from starlette.responses import JSONResponse, Response
 from corpid_dev.testing import running
 from tests.machine import free_port
 from tests.readiness import broken_rp, small_provider
-from tests.readiness.broken_rp import FAILED, SIGNED_IN
+from tests.readiness.broken_rp import FAILED, SIGNED_IN, RelyingParty
 from tests.readiness.broken_trust import DEFECTS
 from tests.readiness.small_provider import SmallProvider, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.readiness.broken_rp import RelyingParty
 
 NOW: Final = int(time.time())
 HOUR: Final = 3600

@@ -9,14 +9,13 @@ import pytest
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.readiness.visitor import Marker
 from corpid_dev.relying_party.interfaces import CURRENT, FAPI2
-from tests.readiness.broken_rp import SIGNED_IN
+from tests.readiness.broken_rp import SIGNED_IN, RelyingParty
 from tests.readiness.broken_trust import DEFECTS
 from tests.readiness.scene import RunningDemo, broken, demo, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.readiness.broken_rp import RelyingParty
 
 MARKER = Marker(text=SIGNED_IN)
 ONLY_FAPI2 = ("iss-altered", "iss-missing", "assertions-short")

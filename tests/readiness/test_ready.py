@@ -18,13 +18,12 @@ import pytest
 from corpid_dev.demo.demo_rp import CLIENT_ID
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Interface
-from tests.interop.examples import KINDS, example, of_kind
+from tests.interop.examples import KINDS, Example, example, of_kind
 from tests.readiness.scene import PATIENCE, RunningDemo, demo, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.interop.examples import Example
 
 SCOPES = ["openid", "authinfo", "tpauthinfo", "user.name", "entity.basic_profile.name"]
 NO_ISS = {"iss-altered", "iss-missing"}

@@ -8,13 +8,12 @@ import pytest
 
 from corpid_dev.readiness.visitor import SENT_AGAIN, Marker
 from corpid_dev.relying_party.interfaces import CURRENT
-from tests.readiness.broken_rp import SIGNED_IN
+from tests.readiness.broken_rp import SIGNED_IN, RelyingParty
 from tests.readiness.scene import RunningDemo, broken, demo, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.readiness.broken_rp import RelyingParty
 
 CASES = ("state-altered", "other-browser", "callback-repeated", "id-token-nonce", "userinfo-error", "token-error")
 

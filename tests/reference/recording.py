@@ -18,7 +18,7 @@ import httpx
 
 from corpid import settings
 from corpid.flows.directory.apply import apply_document
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.settings.issuers import client_rules
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.demo import next_free
@@ -26,7 +26,7 @@ from corpid_dev.demo.example_directory import ExampleDirectory
 from corpid_dev.relying_party import jwt, people, verification
 from corpid_dev.relying_party.browser import Browser
 from corpid_dev.relying_party.interfaces import INTERFACES, Interface
-from corpid_dev.relying_party.relying_party import Timeline
+from corpid_dev.relying_party.relying_party import Exchange, RelyingParty, Timeline
 from scripts.reference.claims import OTHER_CLIENT
 from tests.house.source import ROOT
 from tests.world import clients
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from corpid_dev.relying_party.relying_party import Exchange, RelyingParty
 
 EXAMPLES: Final = ROOT / "docs" / "reference" / "examples"
 PORT: Final = 8400

@@ -15,7 +15,7 @@ from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
 from corpid.web.http.addresses import HEALTH_PATHS
 from corpid.web.routes import table
 from corpid_dev.relying_party.interfaces import INTERFACES
-from scripts.reference.endpoints import Endpoint, endpoints
+from scripts.reference.endpoints import Endpoint, Parameter, endpoints
 from tests.reference import recording
 from tests.tiers import first_or_full
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from scripts.reference.endpoints import Parameter
     from tests.reference.recording import Recorder
 
 PUSHED = [name for name, each in GENERATIONS.items() if each.pushed]

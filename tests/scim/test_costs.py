@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.records import Change, Membership
+from corpid.rules.directory.records import Change, Membership, Precondition
 from tests.scim.calling import HARBOUR, Scim, metered
 from tests.world.provider import EVENT
 

@@ -39,14 +39,13 @@ from tests.authenticator import Authenticator
 from tests.enrolment import newcomer
 from tests.logs import log_left_alone
 from tests.sign_in.factors import CODES, answer_of, choose, options_of, passkey, recovery
-from tests.sign_in.world import EVERY_SCOPE, form_of, post, walk_to, world
+from tests.sign_in.world import EVERY_SCOPE, World, form_of, post, walk_to, world
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from types import FrameType
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "costs.md"
 SEALING: Final = b64encode(bytes(32)).decode()

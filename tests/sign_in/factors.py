@@ -7,16 +7,15 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import FactorChange
 from tests.authenticator import Authenticator
-from tests.sign_in.world import walk_to
+from tests.sign_in.world import World, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.sign_in.world import World
 
 ALICE = "id-alice"
 REFUSED = "This passkey was not accepted."

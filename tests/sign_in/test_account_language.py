@@ -8,11 +8,10 @@ from urllib.parse import urljoin
 from tests.postbox import Postbox
 from tests.sign_in import factors
 from tests.sign_in.factors import choose
-from tests.sign_in.world import PASSWORD, form_of, new_world, post, walk_to
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 LINK: Final = "继续使用简体中文 / Continue in 简体中文"
 MEI: Final = "id-mei"

@@ -12,7 +12,7 @@ import pytest
 
 from corpid.flows import namespaces
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.oauth.refusals import Reason
 from tests import engines
 from tests.account.scene import sessions

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 from corpid.rules.limits import CODE_MISSES
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, at_sign_in
-from tests.sign_in.world import PASSWORD, form_of, new_world, post
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 DAY = 86400
 

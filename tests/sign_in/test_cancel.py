@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,16 +19,14 @@ from corpid_dev.relying_party.people import cancel
 from tests import engines
 from tests.contexts import context
 from tests.sign_in.factors import change
-from tests.sign_in.world import BASE, SECRET, cookies_of, form_of, new_world, post, query_of, walk_to
+from tests.sign_in.world import BASE, SECRET, World, cookies_of, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.sign_in.world import World
 
 FINISHED = "This sign-in is finished"
 ELSEWHERE = "This sign-in continues in another browser"

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.people import reset_password, unlock_user
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.limits import CODE_GUESSES
 from corpid.web.pages.translations import ENGLISH, lookup, translator
 from corpid.web.pages.translations import LANGUAGES as LANGUAGES_OF_PAGES
@@ -17,14 +17,13 @@ from tests.postbox import Postbox, Sent
 from tests.sign_in.factors import ALICE, CODES, choose, passkey, recovery, type_code, use
 from tests.sign_in.test_second_factor_methods import CHOICE, past_password, reach
 from tests.sign_in.test_throttle import at_password, keep_guessing
-from tests.sign_in.world import PASSWORD, form_of, new_world, post, walk_to
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post, walk_to
 from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 QUIET = 901
 """seconds after which nothing else slows a guess any more"""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from corpid.rules.oauth.generations import IDENTITY_SCOPES
 from corpid_dev.relying_party.people import cancel, sign_in
-from tests.sign_in.world import EVERY_SCOPE, IDENTITY, form_of, new_world, post, query_of, walk_to
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import EVERY_SCOPE, IDENTITY, World, form_of, new_world, post, query_of, walk_to
 
 ROLES = "Your roles for the organisation, service by service"
 WITHOUT_IDENTITY = ("openid", "openid authinfo", "openid tpauthinfo", "openid authinfo tpauthinfo")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid_dev.relying_party.people import sign_in
-from tests.sign_in.world import cookies_of, form_of, new_world, post, query_of, walk_to, wear
+from tests.sign_in.world import World, cookies_of, form_of, new_world, post, query_of, walk_to, wear
 
 if TYPE_CHECKING:
     import httpx
 
-    from tests.sign_in.world import World
 
 HTTPS = "https://op.example"
 

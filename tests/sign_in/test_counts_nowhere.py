@@ -20,7 +20,7 @@ from tests.manage.scene import send as send_to_portal
 from tests.manage.test_helping_members import MARCUS, PAGES, able
 from tests.postbox import Postbox
 from tests.sign_in import factors
-from tests.sign_in.world import PASSWORD, SECRET, form_of, new_world, post, walk_to
+from tests.sign_in.world import PASSWORD, SECRET, World, form_of, new_world, post, walk_to
 from tests.world.provider import copied, template
 from tests.world.short_lived import ShortLived
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
     Prepare = Callable[[World], Awaitable[Callable[[], Awaitable[httpx.Response]]]]
 

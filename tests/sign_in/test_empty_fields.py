@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from corpid.rules.authentication.records import Credentials
-from tests.sign_in.world import PASSWORD, SECRET, form_of, post, rejected, walk_to
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import PASSWORD, SECRET, World, form_of, post, rejected, walk_to
 
 NAME, WORD = "Enter your user name.", "Enter your password."
 

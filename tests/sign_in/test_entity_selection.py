@@ -10,12 +10,11 @@ import pytest
 
 from corpid.rules.directory.records import Membership
 from corpid_dev.relying_party.people import sign_in
-from tests.sign_in.world import EVERY_SCOPE, entity, new_world, rejected, walk_to
+from tests.sign_in.world import EVERY_SCOPE, World, entity, new_world, rejected, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.sign_in.world import World
 
 MANY = 5000
 HOSTILE = (

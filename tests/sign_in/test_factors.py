@@ -17,6 +17,7 @@ from tests.sign_in.test_entity_selection import statements
 from tests.sign_in.world import (
     PASSWORD,
     SECRET,
+    World,
     entity,
     form_of,
     new_world,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 STEP = 30
 VERIFY = PasswordHasher.verify

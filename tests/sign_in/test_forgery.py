@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.limits import INTERACTION_SECONDS
-from tests.sign_in.world import BASE, EVERY_SCOPE, form_of, new_world, post, rejected, walk_to
+from tests.sign_in.world import BASE, EVERY_SCOPE, World, form_of, new_world, post, rejected, walk_to
 
 if TYPE_CHECKING:
     import httpx
 
-    from tests.sign_in.world import World
 
 FORGED: list[tuple[str | None, dict[str, str]]] = [
     ("cross-site", {}),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pytest
-from argon2 import PasswordHasher, extract_parameters
+from argon2 import Parameters, PasswordHasher, extract_parameters
 
 from corpid.flows.authentication import factors
 from corpid.flows.authentication.throttle import Attempt
@@ -21,14 +21,12 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.sign_in.hashing import full, held
 from tests.sign_in.test_throttle import WRONG, at_password, guess
-from tests.sign_in.world import CHEAP, PASSWORD, PASSWORD_HASH, SECRET, new_world, walk_to
+from tests.sign_in.world import CHEAP, PASSWORD, PASSWORD_HASH, SECRET, World, new_world, walk_to
 
 if TYPE_CHECKING:
     import httpx
-    from argon2 import Parameters
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 PLACES = WAITING_PER_THREAD
 """that may wait in a world, whose only thread is held"""

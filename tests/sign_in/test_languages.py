@@ -12,13 +12,12 @@ from urllib.parse import urlencode
 import pytest
 
 from corpid.rules.oauth.errors import OAuthError
-from tests.sign_in.world import BASE, cookies_of, new_world, walk_to
+from tests.sign_in.world import BASE, World, cookies_of, new_world, walk_to
 
 if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 SIGN_IN = {"en": "Sign in", "zh-Hans": "登录", "ms": "Log masuk", "ta": "உள்நுழைக"}
 CODE = {"en": "Enter your 6-digit code", "ms": "Masukkan kod 6 digit anda", "ta": "உங்கள் 6 இலக்கக் குறியீட்டை உள்ளிடுங்கள்"}

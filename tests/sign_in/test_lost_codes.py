@@ -14,7 +14,7 @@ from corpid.stores.data_loss import forget
 from corpid.stores.sql.open import open_sqlite
 from tests import engines as servers
 from tests.postbox import Postbox
-from tests.sign_in.world import form_of, new_world, post, rejected, walk_to
+from tests.sign_in.world import World, form_of, new_world, post, rejected, walk_to
 from tests.tiers import first_or_full
 from tests.world.clock import Clock
 from tests.world.provider import copied, template
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 OFFICE = "198.51.100.20"
 WINDOW = 60

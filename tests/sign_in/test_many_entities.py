@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.rules.directory.records import Membership
-from tests.sign_in.world import EVERY_SCOPE, entity, new_world, query_of, rejected, walk_to
+from tests.sign_in.world import EVERY_SCOPE, World, entity, new_world, query_of, rejected, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.rules.fields import KeyedRecord
-    from tests.sign_in.world import World
 
 MANY = 3000
 HOUR = 3600

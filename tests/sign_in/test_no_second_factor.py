@@ -10,11 +10,10 @@ from msgspec.structs import replace
 from corpid.rules.authentication.records import Credentials
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, recovery
-from tests.sign_in.world import PASSWORD, form_of, new_world, post
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 CHOICE, SIGN_IN = "Choose who you act for", "Sign in"
 SENTENCE = "After your password we ask for a second step, such as a code, and your account has none that works here."

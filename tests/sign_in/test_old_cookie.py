@@ -15,7 +15,7 @@ from corpid.rules.limits import REPEAT_MISSES
 from tests import engines
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, answer_of, at_sign_in, choose, offered, passkey, recovery, wrong
-from tests.sign_in.world import cookies_of, form_of, new_world, post, walk_to, wear, world_on
+from tests.sign_in.world import World, cookies_of, form_of, new_world, post, walk_to, wear, world_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 CHOICE = "Choose who you act for"
 FOREIGN = "This sign-in belongs to another browser"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,14 +16,12 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from tests import engines
 from tests.contexts import context
-from tests.sign_in.world import cookies_of, entity, new_world, query_of
+from tests.sign_in.world import World, cookies_of, entity, new_world, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 AT_ONCE = 6
 

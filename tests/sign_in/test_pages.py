@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from corpid.rules.directory.records import Service
@@ -12,6 +10,7 @@ from tests.sign_in.world import (
     BASE,
     EVERY_SCOPE,
     MESSAGE,
+    World,
     entity,
     form_of,
     new_world,
@@ -21,9 +20,6 @@ from tests.sign_in.world import (
     walk_to,
 )
 from tests.world.clients import CALLBACK
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
 
 TO_STEP = {
     "Sign in": (),

@@ -22,13 +22,12 @@ from tests.sign_in.factors import (
     recovery,
     use,
 )
-from tests.sign_in.world import PASSWORD, form_of, new_world, post
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.authenticator import Authenticator
-    from tests.sign_in.world import World
 
 CHOICE, SIGN_IN, KEY = "Choose who you act for", "Sign in", "Sign in with your passkey"
 APP, RECOVERY = "Enter your 6-digit code", "Enter a recovery code"

@@ -15,12 +15,11 @@ from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.sign_in.factors import CODES, at_sign_in, choose, passkey, recovery, type_code, use
 from tests.sign_in.test_passkey_offer import made_answer, new_key, signed_in
-from tests.sign_in.world import cookies_of, walk_to, wear
+from tests.sign_in.world import World, cookies_of, walk_to, wear
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser as Client
     from tests.authenticator import Authenticator
-    from tests.sign_in.world import World
 
 CHOICE = "Choose who you act for"
 

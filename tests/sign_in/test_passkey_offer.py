@@ -15,13 +15,12 @@ from tests.authenticator import Authenticator
 from tests.postbox import Postbox
 from tests.sign_in import factors
 from tests.sign_in.factors import ALICE, at_sign_in, options_of, use
-from tests.sign_in.world import form_of, new_world, post, query_of, walk_to, way_back, wear
+from tests.sign_in.world import World, form_of, new_world, post, query_of, walk_to, way_back, wear
 
 if TYPE_CHECKING:
     from corpid.rules.authentication.records import Passkey
     from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.sign_in.world import World
 
 OFFER: Final = "Sign in with a passkey next time?"
 CHOICE: Final = "Choose who you act for"

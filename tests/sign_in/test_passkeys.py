@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,16 +14,13 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions, throttle
 from corpid.jose.encoding import base64url
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Change, User
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator, client_data
 from tests.contexts import context
 from tests.sign_in.factors import ALICE, REFUSED, answer_of, at_sign_in, change, options_of, passkey, use
-from tests.sign_in.world import cookies_of, form_of, new_world, post, query_of
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, cookies_of, form_of, new_world, post, query_of
 
 CHOICE, SIGN_IN = "Choose who you act for", "Sign in"
 NOT_PROVED: dict[str, dict[str, Any]] = {

@@ -8,13 +8,24 @@ import pytest
 from argon2 import PasswordHasher
 from msgspec.structs import replace
 
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from tests.sign_in.world import CHEAP, SECRET, cookies_of, entity, form_of, new_world, post, query_of, walk_to, wear
+from tests.sign_in.world import (
+    CHEAP,
+    SECRET,
+    World,
+    cookies_of,
+    entity,
+    form_of,
+    new_world,
+    post,
+    query_of,
+    walk_to,
+    wear,
+)
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 HOUR = 3600
 SIGN_IN = "Sign in"

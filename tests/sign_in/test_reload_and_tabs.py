@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
 from corpid.rules.limits import INTERACTIONS_PER_REQUEST
 from corpid_dev.relying_party.people import cancel
-from tests.sign_in.world import cookies_of, form_of, new_world, post, query_of, walk_to, way_back, wear
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, cookies_of, form_of, new_world, post, query_of, walk_to, way_back, wear
 
 
 @pytest.mark.generations("legacy", "current")

@@ -9,11 +9,10 @@ import pytest
 
 from corpid.rules.directory.records import Change, Membership, User
 from corpid_dev.relying_party.people import cancel
-from tests.sign_in.world import EVERY_SCOPE, form_of, new_world, post, query_of, walk_to
+from tests.sign_in.world import EVERY_SCOPE, World, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ASKS = "Do you agree to share this?"
 NAME = "openid user.name"

@@ -11,7 +11,7 @@ import pytest
 
 from tests import engines
 from tests.manage.scene import ACME, appoint, in_portal, send
-from tests.sign_in.world import form_of, new_world, post, rejected, walk_to
+from tests.sign_in.world import World, form_of, new_world, post, rejected, walk_to
 from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 SEALING: Final = b64encode(bytes(32)).decode()
 PATIENCE_SECONDS: Final = 30

@@ -12,12 +12,11 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, choose, offered, recovery, type_code, wrong
-from tests.sign_in.world import PASSWORD, form_of, new_world, post, query_of, walk_to
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.sign_in.world import World
 
 CHOICE, SIGN_IN = "Choose who you act for", "Sign in"
 APP, SEND = "Enter your 6-digit code", "Get a code by e-mail"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,15 +18,13 @@ from tests.account.scene import account, at_account, sessions
 from tests.contexts import context
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, change, passkey, recovery, use
-from tests.sign_in.world import cookies_of, form_of, new_world, post, query_of, walk_to
+from tests.sign_in.world import World, cookies_of, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from contextlib import AbstractContextManager
 
     from corpid_dev.relying_party.browser import Browser
     from tests.authenticator import Authenticator
-    from tests.sign_in.world import World
 
 HOUR = 3600
 SIGN_IN = "Sign in"

@@ -13,11 +13,10 @@ from corpid.rules.limits import INTERACTION_SECONDS, OWN_SESSIONS
 from tests.console.scene import WITHOUT_PASSKEY
 from tests.developer.scene import developer
 from tests.sign_in.factors import ALICE, REFUSED, change, options_of, passkey, use
-from tests.sign_in.world import PASSWORD, SECRET, form_of, new_world, post, rejected
+from tests.sign_in.world import PASSWORD, SECRET, World, form_of, new_world, post, rejected
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 ACME: Final = "200000001A"
 HIS: Final = "seven grey herons wading"

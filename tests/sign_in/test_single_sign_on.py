@@ -8,11 +8,21 @@ import pytest
 
 from corpid_dev.relying_party.people import sign_in
 from corpid_dev.relying_party.verification import ProviderError
-from tests.sign_in.world import EVERY_SCOPE, cookies_of, entity, form_of, new_world, post, query_of, walk_to, wear
+from tests.sign_in.world import (
+    EVERY_SCOPE,
+    World,
+    cookies_of,
+    entity,
+    form_of,
+    new_world,
+    post,
+    query_of,
+    walk_to,
+    wear,
+)
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 HOUR = 3600
 

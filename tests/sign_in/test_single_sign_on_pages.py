@@ -8,11 +8,10 @@ import pytest
 
 from corpid_dev.relying_party.people import sign_in, step_of
 from tests.account.scene import sessions
-from tests.sign_in.world import EVERY_SCOPE, entity, new_world, query_of, walk_to
+from tests.sign_in.world import EVERY_SCOPE, World, entity, new_world, query_of, walk_to
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 HOUR = 3600
 NO_ENTITY = "You cannot use this service yet"

@@ -13,11 +13,10 @@ from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.limits import INTERACTION_EXTENSIONS
 from corpid.texts import Phrase, counted, phrase
 from tests.contexts import context
-from tests.sign_in.world import PASSWORD, cookies_of, form_of, post, rejected, walk_to, wear
+from tests.sign_in.world import PASSWORD, World, cookies_of, form_of, post, rejected, walk_to, wear
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 WRONG = {"user_name": "alice", "password": "wrong horse battery"}
 NOT_RIGHT = "The user name or password is not right."

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING
 
 from corpid.flows.authentication import throttle
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.people import unlock_user
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from tests import engines
 from tests.contexts import context
-from tests.sign_in.world import PASSWORD, form_of, new_world, post, walk_to
+from tests.sign_in.world import PASSWORD, World, form_of, new_world, post, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     import httpx
 
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 WRONG = "wrong horse battery"
 LONGEST = 300

@@ -11,11 +11,10 @@ from corpid.flows.authentication import interactions
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid_dev.relying_party.people import cancel
 from tests.contexts import context
-from tests.sign_in.world import form_of, new_world, post, query_of, rejected, walk_to, way_back
+from tests.sign_in.world import World, form_of, new_world, post, query_of, rejected, walk_to, way_back
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 
 async def extend(browser: Browser) -> None:

@@ -11,7 +11,7 @@ from corpid.rules.authentication.sign_in import StaleStep
 from tests import engines
 from tests.account import scene
 from tests.contexts import context
-from tests.sign_in.world import cookies_of, query_of, walk_to, wear, world_on
+from tests.sign_in.world import Memory, World, cookies_of, query_of, walk_to, wear, world_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import Memory, World
 
 HOUR = 3600
 CODE = "Enter your 6-digit code"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,16 +11,14 @@ from corpid.rules.failures import StoreUnavailable
 from tests import engines
 from tests.account.scene import account, sessions
 from tests.sign_in.factors import at_sign_in
-from tests.sign_in.world import PASSWORD, cookies_of, entity, form_of, new_world, post, query_of, walk_to
+from tests.sign_in.world import PASSWORD, World, cookies_of, entity, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
 
     from corpid.rules.authentication.records import Credentials, Session
     from corpid.stores.sql.statements import Statement
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 HOUR = 3600
 SIGN_IN = "Sign in"

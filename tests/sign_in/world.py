@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -21,11 +21,10 @@ from tests.machine import memory
 from tests.world import session
 from tests.world.clients import CALLBACK, rp_keys
 from tests.world.clock import Clock
-from tests.world.provider import RunningProvider, copied, started, template
+from tests.world.provider import RunningProvider, SharedStores, copied, started, template
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
-    from contextlib import AbstractContextManager
 
     import httpx
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.postbox import Postbox
-    from tests.world.provider import SharedStores
 
 BASE: Final = "http://localhost:8080"
 PASSWORD: Final = "correct horse battery"

@@ -17,15 +17,13 @@ from joserfc.jwk import ECKey
 from corpid_dev.relying_party.interfaces import INTERFACES
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
 from corpid_dev.relying_party.relying_party import RelyingParty
-from corpid_dev.relying_party.verification import ProviderError
-from corpid_dev.testing import OperationError, Options, running
+from corpid_dev.relying_party.verification import Callback, ProviderError
+from corpid_dev.testing import Client, OperationError, Options, Provider, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid_dev.relying_party.verification import Callback
-    from corpid_dev.testing import Client, Provider
 
 CALLBACK = "http://127.0.0.1:8000/callback"
 HARBOUR = "209900042K"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +13,6 @@ from tests.upgrades.later import MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
 __all__ = ["empty", "later", "place", "postgresql"]
 

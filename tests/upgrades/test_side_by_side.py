@@ -19,17 +19,15 @@ import pytest
 
 from corpid.stores.sql import schema
 from tests import quick_start
-from tests.engines import postgresql_server
+from tests.engines import PostgresServer, postgresql_server
 from tests.machine import free_port
-from tests.many.nodes import FILLED, WEEK, Nodes, signed_in
+from tests.many.nodes import FILLED, WEEK, Nodes, Person, signed_in
 from tests.web.processes import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.engines import PostgresServer
-    from tests.many.nodes import Person
 
 STARTED_SECONDS = 100
 PEOPLE = 50_000

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import httpx
 import pytest
 
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.web.routes import table
-from tests.sign_in.world import FORM
+from tests.sign_in.world import FORM, World
 from tests.world.provider import DIRECT, answered_by_a_redirect
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
 
 FORMS = [route.path for route in table([GENERATIONS["current"]]) if route.own_forms]
 OWN = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}

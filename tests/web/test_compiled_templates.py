@@ -30,7 +30,7 @@ import hashlib, json
 from corpid.web.pages import compilation
 from corpid.texts import phrase
 from corpid.web.pages.components import Page
-from corpid.web.pages.layout import BARE
+from corpid.web.pages.components import BARE
 from corpid.web.pages.rendering import Renderer
 sys.pycache_prefix = sys.argv[1]  # from here on: the compiled modules stay where they are
 page = Renderer().render(Page(frame=BARE, heading=phrase("A page"), parts=()))

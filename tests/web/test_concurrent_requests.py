@@ -5,17 +5,13 @@ from __future__ import annotations
 import signal
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pytest
 
-from tests.web.processes import serving
-from tests.web.served import PATIENCE, Caller
+from tests.web.processes import Running, serving
+from tests.web.served import PATIENCE, Answer, Caller
 from tests.web.test_workers import until
-
-if TYPE_CHECKING:
-    from tests.web.processes import Running
-    from tests.web.served import Answer
 
 
 class TwoCallers:

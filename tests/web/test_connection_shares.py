@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.http.connections import ConnectionShares
+from corpid.web.http.connections import ConnectionShare, ConnectionShares
 from corpid.web.http.server import Server, bind
 from tests.web.served import Recorder
-
-if TYPE_CHECKING:
-    from corpid.web.http.connections import ConnectionShare
 
 CONNECTIONS = 40
 

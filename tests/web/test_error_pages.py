@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.rules.oauth.errors import InvalidRequest, ServerError, TemporarilyUnavailable, TooManyRequests
+from corpid.rules.oauth.errors import InvalidRequest, OAuthError, ServerError, TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.pages.errors import ErrorContext, problem
 from corpid_dev.relying_party.browser import parse
-from tests.web.processes import DIRECTORY, command, serving
+from tests.web.processes import DIRECTORY, Running, command, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid.rules.oauth.errors import OAuthError
-    from tests.web.processes import Running
 
 SITES = {
     "account": "Your account",

@@ -20,7 +20,7 @@ from corpid import __version__, app, settings
 from corpid.flows.operations import signing_keys
 from corpid.outbound.destinations import HttpClientError
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.web.http import server
 from corpid.web.http.addresses import OwnHosts
 from corpid.web.http.requests import trace_id

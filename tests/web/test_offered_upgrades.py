@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.web.served import SHORT, Recorder, Served, served
+from tests.web.served import SHORT, Caller, Recorder, Served, served
 from tests.web.test_streamed_bodies import Application
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.web.served import Caller
 
 GET = b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n"
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"

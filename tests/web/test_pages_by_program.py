@@ -8,14 +8,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.web.processes import DIRECTORY, RINA, command, serving
-
-if TYPE_CHECKING:
-    from tests.web.processes import Running
+from tests.web.processes import DIRECTORY, RINA, Running, command, serving
 
 PAGE = Path(__file__).parents[2] / "docs" / "relying-parties.md"
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from corpid_dev.relying_party import people
-from tests.cli.conftest import empty_terminal, terminal
+from tests.cli.conftest import Terminal, empty_terminal, terminal
 from tests.logs import log_left_alone
 from tests.machine import free_port, key_file
 from tests.web.processes import DIRECTORY, RINA, Running, command, serving
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from corpid_dev.relying_party.browser import Browser, HtmlPage
     from corpid_dev.relying_party.relying_party import RelyingParty
-    from tests.cli.conftest import Terminal
 
 __all__ = ["empty_terminal", "terminal"]
 

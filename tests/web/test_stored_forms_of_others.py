@@ -11,11 +11,10 @@ from tests.console.scene import REASON, WITHOUT_PASSKEY, console, in_console
 from tests.enrolment import newcomer
 from tests.manage.access_scene import staffed
 from tests.manage.scene import appoint, go, in_portal, portal
-from tests.sign_in.world import cookies_of, entity, form_of, new_world, wear
+from tests.sign_in.world import World, cookies_of, entity, form_of, new_world, wear
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
-    from tests.sign_in.world import World
 
 SECRETIVE = "Tom the secretive"
 PREFETCH = {"Sec-Purpose": "prefetch", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}

@@ -17,7 +17,7 @@ from corpid.flows.operations import audit_seals
 from corpid.flows.operations.audit_stream import AuditStream
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.web.telemetry.metrics import Metrics
 from tests import engines
 from tests.web.served import PATIENCE

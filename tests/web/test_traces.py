@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from opentelemetry.sdk.trace import ReadableSpan
     from starlette.types import Receive, Scope, Send
 
 pytestmark = pytest.mark.full

@@ -7,13 +7,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.rules.oauth.records import Client
-from corpid_dev.relying_party.interfaces import CURRENT
+from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid_dev.relying_party.interfaces import Interface
 
 CALLBACK: Final = "https://rp.example/callback"
 FAR: Final = "2099-12-31"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from corpid import settings
 from corpid.flows.directory.apply import apply_document
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid.rules.oauth.generations import SCOPES
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.example_directory import ExampleDirectory

@@ -24,7 +24,7 @@ from argon2.profiles import CHEAPEST
 from corpid import app, engines, settings
 from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change
 from corpid.stores.data_loss import no_store_yet
 from corpid.stores.sql.open import open_sqlite
@@ -32,7 +32,7 @@ from corpid.web.context import SIGN_IN_PATH
 from corpid.web.http.server import Server
 from corpid.web.routes import PAGES_WITH_FORMS
 from corpid_dev.relying_party.browser import Browser
-from corpid_dev.relying_party.interfaces import INTERFACES
+from corpid_dev.relying_party.interfaces import INTERFACES, Interface
 from corpid_dev.relying_party.relying_party import RelyingParty
 from corpid_dev.web.demo_extension import DemoExtension
 from tests.engines import sqlite
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer
-    from corpid_dev.relying_party.interfaces import Interface
 
 R = TypeVar("R", bound="RunningProvider")
 EVENT: Final = AuditEvent(actor="operator", action="test.change")

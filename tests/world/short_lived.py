@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.stores import READINESS, machine_start
-from corpid.stores.lmdb import LINEAGE, open_shared, release
+from corpid.stores.lmdb import LINEAGE, LmdbTransaction, open_shared, release
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.stores.lmdb import LmdbTransaction
 
 DIRECTORY: Final = "short-lived"
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tests import engines
-from tests.sign_in.world import new_world, walk_to
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, new_world, walk_to
 
 
 async def test_nothing_of_a_test_is_left_for_the_next_one() -> None:

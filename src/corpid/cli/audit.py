@@ -15,8 +15,7 @@ import typer
 from corpid.cli import output
 from corpid.cli.running import on_stores, with_stores
 from corpid.flows.operations import audit, audit_seals, audit_stream
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEntry, AuditQuery
+from corpid.rules.audit import AuditAction, AuditEntry, AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.directory.names import is_user_id
 from corpid.stores import private_files

@@ -11,7 +11,7 @@ from corpid.cli import output
 from corpid.cli.running import on_stores, with_stores
 from corpid.engines import Stores, new_user_id
 from corpid.flows.directory import apply as apply_flow
-from corpid.rules.directory.actors import DirectoryFile
+from corpid.rules.directory.access import DirectoryFile
 from corpid.rules.directory.differences import remarks
 from corpid.rules.directory.nodes import locate_problem
 from corpid.settings.issuers import client_rules

@@ -20,7 +20,7 @@ from corpid.engines import at_command_line, open_for_restart, open_registry
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.audit_stream import last_left, oldest_waiting
 from corpid.flows.operations.readiness import switch_maintenance
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.failures import OrderlyStopRefused
 from corpid.rules.limits import DAY, MINUTE

@@ -10,16 +10,15 @@ import typer
 from corpid.cli import listing, output, records
 from corpid.cli.running import on_stores, with_stores
 from corpid.engines import Stores, new_user_id
-from corpid.flows.directory import invitations, member_changes
+from corpid.flows.directory import invitations, members
 from corpid.flows.directory.apply import ApplyResult
-from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.lists import find_entity
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.write import IdentifierConflict, Refused, needs_approval
-from corpid.rules.directory import member_details
+from corpid.rules.directory import memberships
 from corpid.rules.directory.differences import difference
-from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
-from corpid.rules.directory.member_details import InvalidDetails
+from corpid.rules.directory.memberships import UNREACHABLE, InvalidDetails, is_unreachable, placeholder
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.fields import fields_of
@@ -83,17 +82,17 @@ async def _write_invitation(
 ) -> tuple[ApplyResult, bool]:
     """The change, and whether its e-mail waits for a mail server."""
     try:
-        change = member_changes.plan_invitation(details, entity, now=stores.clock(), new_id=new_user_id, send=send)
+        change = members.plan_invitation(details, entity, now=stores.clock(), new_id=new_user_id, send=send)
         membership = change.record
         await find_entity(stores.registry, entity, actor=stores.actor)
         if dry_run:
             await needs_approval(stores.registry, stores.actor, [change])
         else:
             limit = InvitationLimit(transient=stores.transient, issuer=stores.settings.base_url)
-            await member_changes.write_members(stores.registry, limit, [change], actor=stores.actor, now=stores.clock())
+            await members.write_members(stores.registry, limit, [change], actor=stores.actor, now=stores.clock())
     except (InvalidDetails, IdentifierConflict) as error:
         raise Refused(str(error)) from None
-    made = difference(change, {membership.user_id: member_details.identity(membership, placeholder(membership))})
+    made = difference(change, {membership.user_id: memberships.identity(membership, placeholder(membership))})
     waits = send and bool(membership.email) and not stores.settings.mail_url
     unreachable = (FileProblem(0, f"{membership.user_name}: {UNREACHABLE}"),) if is_unreachable(membership) else ()
     return ApplyResult(differences=(made,), warnings=unreachable, written=not dry_run), waits

@@ -19,10 +19,10 @@ import typer
 from corpid.cli import listing, output
 from corpid.cli.running import with_stores
 from corpid.flows.directory import appointments, approvals, lists, members, single_records
-from corpid.flows.directory.finding import find_user
+from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage, PageOptions, find_user
 from corpid.flows.directory.objects import read_identities
 from corpid.flows.directory.person_names import read_user_names
-from corpid.rules.directory import differences, member_details
+from corpid.rules.directory import differences, memberships
 from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (
     ADMINISTRATORS,
@@ -58,10 +58,9 @@ if TYPE_CHECKING:
     from corpid.cli.output import Lines
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage, PageOptions
     from corpid.flows.directory.single_records import NamedRecord
-    from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.sections import Kind
+    from corpid.rules.directory.document import Kind
+    from corpid.rules.directory.memberships import Member
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
 
@@ -561,7 +560,7 @@ def role_data(role: RoleRecords, view: View) -> dict[str, object]:
     client = {} if role.client_entity is None else {"client_entity": role.client_entity.entity_id}
     return {
         "user": role.user.user_name,
-        "identity": member_details.identity(role.membership, role.user),
+        "identity": memberships.identity(role.membership, role.user),
         "entity": role.entity.entity_id,
         **client,
         "service": row.service_id,
@@ -580,7 +579,7 @@ def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
     own = held.administrator
     return {
         "user": held.user.user_name,
-        "identity": member_details.identity(held.membership, held.user),
+        "identity": memberships.identity(held.membership, held.user),
         "entity": held.entity.entity_id,
         "level": own.level,
         "services": own.services if own.level == "sub_administrator" else ALL,
@@ -605,9 +604,9 @@ def _member_data(member: Member, _: View) -> dict[str, object]:
         "membership_id": member.membership.membership_id,
         "user": member.user.user_name,
         "identity": member.identity,
-        "user_name": member_details.member_user_name(member.membership, member.user),
+        "user_name": memberships.member_user_name(member.membership, member.user),
         "external_id": member.membership.external_id or None,
-        "name": member_details.member_full_name(member.membership, member.user),
+        "name": memberships.member_full_name(member.membership, member.user),
         "email": member.email,
         **{name: getattr(member.membership, name) or None for name in _KEPT},
         "state": member.state,
@@ -636,7 +635,7 @@ async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
         "entity": found.record,
         "administrators": [
             {
-                "user": member_details.identity(each.membership, each.user),
+                "user": memberships.identity(each.membership, each.user),
                 "invited": each.membership.invited,
                 "level": each.administrator.level,
             }
@@ -730,7 +729,7 @@ NOUNS: Final[dict[str, Noun]] = {
                     "State": lambda held, _: _membership_state(held, held.user),
                 },
                 lambda held, _: {
-                    **msgspec.structs.asdict(held.user), "identity": member_details.identity(held.membership, held.user),
+                    **msgspec.structs.asdict(held.user), "identity": memberships.identity(held.membership, held.user),
                     "membership_enabled": held.membership.enabled, "level": held.level or None,
                 },
                 chosen_by=("entity",), sort="user_name",

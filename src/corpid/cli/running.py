@@ -13,8 +13,8 @@ from corpid.cli import output
 from corpid.engines import StartError, Stores, open_registry
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.records import Conflict, LastOwnerRemoved
 from corpid.rules.failures import PasswordsBusy, SecretUnreadable, StoreUnavailable
 from corpid.settings import SettingsError
 

@@ -16,9 +16,8 @@ from corpid.cli.records import LEVELS, View, list_obstacles, role_data
 from corpid.cli.running import on_stores, with_stores
 from corpid.engines import Stores, new_id, new_user_id, open_mail
 from corpid.flows.account.links import PURPOSES
-from corpid.flows.directory import import_people, people
-from corpid.flows.directory.people import IssuedLink, LinkDependencies
-from corpid.flows.directory.person_records import PersonRecords, load_person
+from corpid.flows.directory import imports, people
+from corpid.flows.directory.people import IssuedLink, LinkDependencies, PersonRecords, load_person
 from corpid.flows.directory.single_records import add_record
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
@@ -340,13 +339,13 @@ def import_all(
     how: dict[str, Any] = {"file": name, "entity_id": entity, "report": _report_progress, "dry_run": dry_run}
     if invite is None:
         imported = with_stores(
-            lambda stores: import_people.import_people(
+            lambda stores: imports.import_people(
                 stores.registry, stores.passwords, content, actor=stores.actor, new_user_id=new_user_id, **how
             )
         )
     else:
         imported = with_stores(
-            lambda stores: import_people.import_members(
+            lambda stores: imports.import_members(
                 stores.registry, content, send=invite, actor=stores.actor, now=stores.clock(), new_id=new_user_id, **how
             )
         )

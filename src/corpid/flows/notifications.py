@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.rules.directory.names import canonical
-from corpid.rules.emails import Action, Code, Copied, Email, Facts, UrlLine, to_email_time
+from corpid.rules.emails import Action, Code, Copied, Email, EmailPart, Facts, UrlLine, to_email_time
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from corpid.outbound.mail import Mail
     from corpid.rules.authentication.records import NewLink
     from corpid.rules.directory.records import Entity, User
-    from corpid.rules.emails import EmailPart
-    from corpid.texts import Phrase
 
 _WHEN: Final = phrase("When")
 _DEVICE: Final = phrase("Device")

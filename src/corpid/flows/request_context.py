@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from corpid.flows.rate_limits import LimitCounts, RateLimits
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import devices
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from corpid.outbound.mail import Mail
     from corpid.outbound.network_names import NetworkNames
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.audit_actions import AuditAction
     from corpid.rules.diagnostics import Finding
-    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.access import Actor
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
     from corpid.rules.server_processes import ServerProcess
     from corpid.stores.sql.registry import Registry

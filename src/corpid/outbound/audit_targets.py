@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.audit import AuditEntry
 
 
 _SECONDS: Final = 5.0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.outbound.http_client import HttpClient
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
 
 FRESH_SECONDS: Final = 3600
 GOOD_SECONDS: Final = 86400

@@ -21,7 +21,7 @@ import msgspec
 from corpid.jose import compact
 from corpid.jose.encoding import JoseError, base64url, from_base64url
 from corpid.jose.keys import ALGORITHMS, Verifier
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 
 TYP: Final = "audit-seal+jwt"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 
 MESSAGE_BYTES: Final = 64 * 1024
 """of a syslog message: a longer entry is shortened, since receivers cut off what they do not expect"""

@@ -24,7 +24,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from corpid.jose.encoding import base64url
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.fields import KEY, SECRET
 from corpid.rules.limits import (
     ACCESS_TOKEN_SECONDS,

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from corpid.rules.transient import PipelinedVerb
     from corpid.stores import Clock
     from corpid.stores.sql.audit import Audit

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corpid.rules.networks import Network
     from corpid.rules.oauth.authorization_request import AuthorizationResponse
     from corpid.rules.oauth.client_registration import RegistrationRules
-    from corpid.web.pages.layout import Link
+    from corpid.web.pages.components import Link
     from corpid.web.pages.rendering import Renderer
 
 Part: TypeAlias = Literal["api", "scim", "manage", "console"]

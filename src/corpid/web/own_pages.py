@@ -25,19 +25,18 @@ from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import FormClaim, SelfServiceRequest, TooOld
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import AGAIN, CANCELLED, PATHS
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import NO_RIGHT, Forbidden
-from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.records import Conflict
 from corpid.rules.directory.tables import MOST_TYPED, decode_table
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import phrase
-from corpid.web.context import ENTERED
+from corpid.texts import InvalidInput, Phrase, phrase
+from corpid.web.context import ENTERED, WebContext
 from corpid.web.http.requests import (
     UPLOAD,
     cookie,
@@ -48,12 +47,12 @@ from corpid.web.http.requests import (
     read_upload,
     upload_boundary,
 )
+from corpid.web.pages.components import BARE, ButtonForm, FieldError, FormView, Link, PageView, in_frame
 from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
-from corpid.web.pages.layout import BARE, ButtonForm, FormView, Link, PageView
 from corpid.web.pages.public_pages import not_found, remember_language
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled_page
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
-from corpid.web.pages.views import Problem, in_frame
+from corpid.web.pages.views import Problem
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
     OTHER_ACCOUNT,
@@ -85,9 +84,6 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session, SessionPurpose
-    from corpid.texts import Phrase
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
 
 EXTEND: Final = "extend"
 """the first part of the address at which a page is given more time: no page, and so no identifier, stands there"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import _lru_cache_wrapper, cache, partial
 from itertools import permutations
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
@@ -33,7 +33,7 @@ from corpid.web.account import enrolment, links
 from corpid.web.account.endpoints import account
 from corpid.web.account.page_context import OPENED_PATH
 from corpid.web.authentication.endpoints import interaction, sign_out
-from corpid.web.context import SIGN_IN_PATH, UPLOAD_PAGES, Access
+from corpid.web.context import SIGN_IN_PATH, UPLOAD_PAGES, Access, DeveloperMode, Part, WebContext
 from corpid.web.http.connections import OVERLOADED, TOO_LARGE
 from corpid.web.http.requests import form_bytes, headers, take_back_counts
 from corpid.web.oauth import endpoints
@@ -41,7 +41,7 @@ from corpid.web.pages import errors, public_pages
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
 from corpid.web.scim import PATH as SCIM_PATH
-from corpid.web.telemetry.access_log import cut
+from corpid.web.telemetry.access_log import LogFields, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,18 +50,14 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Policy
     from corpid.stores.sql.registry import Registry
-    from corpid.web.context import DeveloperMode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-    from functools import _lru_cache_wrapper
 
     from starlette.types import Receive, Scope, Send
 
     from corpid.flows.request_context import Policy
     from corpid.rules.oauth.generations import Generation
-    from corpid.web.context import Part, WebContext
-    from corpid.web.telemetry.access_log import LogFields
 
     Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
     Fails = Callable[[Request, Exception, WebContext], Response]
@@ -143,7 +139,7 @@ def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Resp
 
 
 def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.api.problems import response  # noqa: PLC0415 - see `_answering`
+    from corpid.web.api.calls import response  # noqa: PLC0415 - see `_answering`
 
     return response(request, error, web)
 

@@ -23,9 +23,9 @@ from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.flows.directory.apply import apply_document
-from corpid.flows.directory.finding import find_user
+from corpid.flows.directory.lists import find_user
 from corpid.rules.authentication.passkeys import passkeys_work_at
-from corpid.rules.directory.actors import DirectoryFile
+from corpid.rules.directory.access import DirectoryFile
 from corpid.rules.directory.records import ListedTestPerson
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import Settings

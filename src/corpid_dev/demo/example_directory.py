@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from corpid.rules.directory.sections import TEST
+from corpid.rules.directory.document import TEST
 from corpid.stores import private_files
 from corpid_dev.demo import example_files
 from corpid_dev.relying_party.claims import result_sets

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations import signing_keys
 from corpid.jose import key_ring
-from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.access import CommandLine
 from corpid_dev.rules.orders import RESOURCES, InvalidOrder, Order, read
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory import names
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
+from corpid.rules.directory.access import CommandLine, DirectoryFile
 from corpid_dev.flows.exchanges import Exchanges, FaultInjector
 from corpid_dev.flows.orders import Orders, SandboxKeys
 

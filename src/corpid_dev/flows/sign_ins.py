@@ -29,19 +29,12 @@ from corpid.flows.authentication import (
     throttle,
 )
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
-from corpid.flows.authentication.sign_in import (
-    ConsentQuestion,
-    EntityQuestion,
-    InvalidInput,
-    NoEntity,
-    SignInConfirmation,
-    event,
-)
+from corpid.flows.authentication.sign_in import ConsentQuestion, EntityQuestion, NoEntity, SignInConfirmation, event
 from corpid.flows.directory.apply import ApplyResult, apply_document
 from corpid.flows.oauth import authorize
 from corpid.flows.oauth.authorize import ImmediateResponse, InteractionRedirect
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.directory.nodes import DirectoryError
@@ -49,13 +42,13 @@ from corpid.rules.directory.records import Account, ListedTestPerson
 from corpid.rules.oauth import acr, discovery, parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 from corpid_dev.flows.people import FILE, Developer, writing
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import DirectoryFile
+    from corpid.rules.directory.access import DirectoryFile
     from corpid.rules.oauth.authorization_request import AuthorizationResponse
 
 _REF: Final = "anybody"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid_dev.developer_api import NotDone
-from corpid_dev.flows.readiness_runs import ReadinessError
+from corpid_dev.flows.readiness_runs import ReadinessError, RunRequest
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.readiness.driver import Options, check
 from corpid_dev.readiness.visitor import Marker
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from ssl import SSLContext
 
-    from corpid_dev.flows.readiness_runs import RunRequest
     from corpid_dev.readiness.case import Case
     from corpid_dev.readiness.report import Report
 

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid_dev.readiness.observation import Facts, Finding, Observation, SignIn, Verdict, calls_to
+from corpid_dev.readiness.observation import Expectation, Facts, Finding, Observation, SignIn, Verdict, calls_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid_dev.flows.exchanges import Endpoint
-    from corpid_dev.readiness.observation import Expectation
 
 RESOURCE: Final = "resource"
 """in an order: the endpoint that the relying party reads roles from"""

@@ -30,9 +30,8 @@ from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.records import ListedTestPerson
+from corpid.rules.directory.records import Conflict, LastOwnerRemoved, ListedTestPerson
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.networks import is_loopback
 from corpid.settings import SettingsError

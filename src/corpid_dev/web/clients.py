@@ -12,7 +12,7 @@ import msgspec
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.directory.write import Refused
 from corpid.flows.encrypted_values import StoredForm
-from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.records import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, RegistrationFault, used_generations
 from corpid.rules.oauth.pasted_keys import read_pasted
@@ -24,6 +24,7 @@ from corpid.web.pages.client_fields import (
     FIELDS,
     INSTEAD,
     PREFIXES,
+    Choices,
     FieldGroup,
     add_faults,
     choices_of,
@@ -40,20 +41,27 @@ from corpid.web.pages.components import (
     Cell,
     Code,
     Facts,
+    FieldError,
     ForeignText,
     Form,
+    FormView,
+    Frame,
     Heading,
     Items,
     Label,
+    Link,
     Page,
+    Snippet,
     Snippets,
+    Value,
+    View,
+    ViewPart,
     table,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import FieldError, FormView, Frame, Link, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
-from corpid.web.pages.snippets import Snippet, curl_with, members_of, snippets
+from corpid.web.pages.snippets import curl_with, members_of, snippets
 from corpid.web.sites import FieldNames
 from corpid_dev.flows import clients as flow
 from corpid_dev.flows.clients import ClientRefused
@@ -70,9 +78,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.nodes import Json
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
-    from corpid.web.pages.client_fields import Choices
-    from corpid.web.pages.components import Value
-    from corpid.web.pages.views import View
     from corpid_dev.web.mode import Mode
 
 _FORM: Final = "developer-client"

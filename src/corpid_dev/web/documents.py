@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from corpid.rules.oauth.refusals import ErrorCode, Reason
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import BARE, Frame, PageView, ViewPart
+from corpid.web.pages.components import BARE, Frame, PageView, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_response, see_other
 from corpid.web.routes import Extension, Route, as_json, as_page

@@ -18,13 +18,20 @@ from corpid.rules.oauth.refusals import Reason
 from corpid_dev.flows.exchanges import Answer, Exchange, Pairs, decode_part
 from corpid_dev.flows.orders import Orders, RequestOrigin, SandboxKeys
 from corpid_dev.rules import wrong_claims
-from corpid_dev.rules.orders import BOUND, ERROR_CLASSES, ERRORS, LATE_SECONDS, REQUESTED_WITHOUT_CLIENT, RESOURCES
+from corpid_dev.rules.orders import (
+    BOUND,
+    ERROR_CLASSES,
+    ERRORS,
+    LATE_SECONDS,
+    REQUESTED_WITHOUT_CLIENT,
+    RESOURCES,
+    Order,
+)
 from corpid_dev.web.paths import SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid_dev.rules.orders import Order
 
 _DESCRIPTION: Final = "an order of the sandbox asks for this error"
 _ENCRYPTION_FAULTS: Final = ("other-encryption-key", "not-encrypted")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.oauth import discovery
-from corpid.web.pages.layout import BARE, Frame, PageView, ViewPart
+from corpid.web.pages.components import BARE, Frame, PageView, ViewPart
 from corpid.web.pages.responses import page_response
 from corpid_dev.web.mode import TITLE
 from corpid_dev.web.paths import (

@@ -12,7 +12,7 @@ from corpid.texts import phrase
 from corpid.web.http.addresses import is_from_this_machine
 from corpid.web.http.middleware import named_hosts
 from corpid.web.http.requests import cookie
-from corpid.web.pages.layout import Link
+from corpid.web.pages.components import Link
 from corpid.web.pages.responses import see_other
 from corpid_dev.flows import exchanges, sign_ins
 from corpid_dev.web.paths import ANYBODY_PATH, DEVELOPER_PATH, TRAFFIC_PATH

@@ -18,11 +18,11 @@ from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.context import WebContext, with_parameter
 from corpid.web.http.requests import client_request, cookie, form_bytes, headers, page_request
-from corpid.web.pages.layout import FormView, Frame, ViewPart
+from corpid.web.pages.components import FormView, Frame, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, refuse_forged, require_own_form, see_other
 from corpid.web.routes import as_json, as_page
-from corpid_dev.flows.orders import MOST, TooManyOrders, place
+from corpid_dev.flows.orders import MOST, ActiveOrder, TooManyOrders, place
 from corpid_dev.rules.orders import BY_NAME, COMMON, KINDS, InvalidOrder, OrderKind, OrderMember, document_from_texts
 from corpid_dev.web import endpoints, stored_forms
 from corpid_dev.web.endpoints import JSON, json_members, refuse_other_sites
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid_dev.flows.orders import ActiveOrder
     from corpid_dev.web.mode import Mode
 
 _FORM: Final = "orders"

@@ -15,7 +15,7 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, WebContext, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FieldError, FormView, Frame, Link, ViewPart
+from corpid.web.pages.components import FieldError, FormView, Frame, Link, ViewPart
 from corpid.web.pages.responses import page_for_browser, require_own_form, see_other
 from corpid_dev.flows import sign_ins
 from corpid_dev.flows.sign_ins import Anybody

@@ -18,7 +18,7 @@ from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.context import WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FieldError, FormView, Frame
+from corpid.web.pages.components import FieldError, FormView, Frame
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, require_own_form, see_other
 from corpid_dev.flows.readiness_runs import Run, RunInProgress, RunRequest, Runs

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import Frame, Link, PageView, ViewPart
+from corpid.web.pages.components import Frame, Link, PageView, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import page_response, see_other
 from corpid_dev.flows import inspection

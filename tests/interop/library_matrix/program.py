@@ -12,15 +12,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.interop.examples import EXAMPLES, OFFLINE, installed
-from tests.interop.library_matrix.declarations import FOLDER, ROOT
+from tests.interop.library_matrix.declarations import FOLDER, ROOT, Library
 from tests.interop.node_process import NODE
 from tests.interop.running import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
-
-    from tests.interop.library_matrix.declarations import Library
 
 
 class RefusedByProgramError(Exception):

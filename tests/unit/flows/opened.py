@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid import app, settings
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from tests import engines
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from corpid.flows.operations import signing_keys as signing_key_flows
 from corpid.flows.operations.signing_keys import SigningKeys, open_key
 from corpid.jose.certificates import members, pem
 from corpid.rules import signing_keys as signing_key_rules
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine, Person
+from corpid.rules.directory.access import CommandLine, Forbidden, Person
 from corpid.stores.encryption_at_rest import SecretCipher
 from tests.adapters.opened import EVENT, KEY, sqlite
 from tests.certificates import Authority

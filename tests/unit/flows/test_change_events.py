@@ -8,13 +8,12 @@ import msgspec
 import pytest
 
 from corpid.flows.directory.write import ACTIONS, audit_event, build_change_event, find_action
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
+from corpid.rules.audit import AuditAction
+from corpid.rules.directory.access import Actor, CommandLine, DirectoryFile
+from corpid.rules.directory.document import KINDS
 from corpid.rules.directory.records import Change, Entity, Membership, ThirdPartyAssignment, ThirdPartyGrant, User
-from corpid.rules.directory.sections import KINDS
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.fields import KeyedRecord
 
 LEE = CommandLine(by="lee@node1")

@@ -12,7 +12,7 @@ from msgspec import structs
 from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_clocks import ClockSkews
 from corpid.flows.operations.process_reports import Registration
-from corpid.flows.request_context import request_context
+from corpid.flows.request_context import Provider, request_context
 from corpid.rules.data_loss import (
     CHECKED_SECONDS,
     KNOWN_AFTER_SECONDS,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.flows.request_context import Provider
     from corpid.rules.server_processes import ServerProcess
 
 NOTICED = 3

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from corpid.flows.oauth.recently_issued import KEPT, RecentlyIssued
 from corpid.rules.oauth import token_request
 from corpid.rules.oauth.authorization_request import AuthorizationRequest
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.oauth.token_request import TokenRequest
-
-if TYPE_CHECKING:
-    from corpid.rules.oauth.token_request import IssuedCode
+from corpid.rules.oauth.token_request import IssuedCode, TokenRequest
 
 REQUEST = AuthorizationRequest(
     client_id="rp-1", generation="current", redirect_uri="https://rp.example/cb", scopes=("openid",),

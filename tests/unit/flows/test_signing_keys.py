@@ -15,9 +15,8 @@ from corpid.flows.operations.signing_keys import RotationRefused, SigningKeys
 from corpid.jose import compact
 from corpid.jose.compact import BadSignature
 from corpid.rules import signing_keys as rules
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import CommandLine, Person
-from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.access import CommandLine, Forbidden, Person
+from corpid.rules.directory.records import Conflict
 from tests.unit.flows.opened import NOW, provider_at
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.audit_stream import MESSAGE_BYTES, StreamTarget, json_line, octet_counted, syslog_message, target
 
 ENTRY: dict[str, Any] = {

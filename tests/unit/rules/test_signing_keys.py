@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from corpid.rules import signing_keys
-from corpid.rules.signing_keys import AGREED_SECONDS, STANDBY, ProviderKey
-
-if TYPE_CHECKING:
-    from corpid.rules.signing_keys import KeyTransition
+from corpid.rules.signing_keys import AGREED_SECONDS, STANDBY, KeyTransition, ProviderKey
 
 NOW = 1_800_000_000
 PAUSES = (0, 1, 2, 3, 5, 6, 60, 3600, 7200, 20_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpid.web.pages.components import value_renderer
+from corpid.web.pages.rendering import value_renderer
 
 
 @pytest.mark.parametrize(

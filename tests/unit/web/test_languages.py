@@ -39,7 +39,7 @@ renderer = cache(partial(Renderer, added="corpid_dev"))
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.web.pages.views import View
+    from corpid.web.pages.components import View
 
 BY_TAG = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
 READ_ALOUD = {"aria-label", "alt", "title", "placeholder"}

@@ -19,14 +19,19 @@ from corpid.web.pages import views
 from corpid.web.pages.components import (
     AppKey,
     BoldName,
+    ButtonForm,
     Cell,
+    Component,
     Disclosure,
     Entry,
     EntryList,
+    Field,
     ForeignText,
     Form,
+    Frame,
     Items,
     Label,
+    Link,
     Links,
     Page,
     PasskeyForm,
@@ -34,8 +39,9 @@ from corpid.web.pages.components import (
     Radios,
     RecoveryCodes,
     Subsection,
+    TimeLimit,
+    View,
 )
-from corpid.web.pages.layout import ButtonForm, Component, Field, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH
 from corpid.web.pages.views import (
@@ -52,7 +58,6 @@ from corpid.web.pages.views import (
     SecondFactorForm,
     SignIn,
     SignInConfirmationView,
-    View,
     Wait,
 )
 from corpid_dev.web.paths import CATALOGUE_PATH

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid.texts import phrase
 from corpid.web.pages.compiled_pages import separate_slots
-from corpid.web.pages.layout import ButtonForm, Frame, TimeLimit
+from corpid.web.pages.components import ButtonForm, Frame, TimeLimit, View
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import LANGUAGES, Language
 from corpid.web.pages.views import (
@@ -24,7 +24,6 @@ from corpid.web.pages.views import (
     SecondFactor,
     SecondFactorForm,
     SignIn,
-    View,
 )
 
 HOSTILE = """<b>"' & {{ 7*7 }}."""

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from corpid.texts import phrase
 from corpid.web.pages import theme
-from corpid.web.pages.components import Page
-from corpid.web.pages.layout import BARE
+from corpid.web.pages.components import BARE, Page
 from corpid.web.pages.rendering import Renderer, packaged_static_files
 from corpid.web.pages.theme import SHAPES, ThemeError, contrast, palettes, read
 from corpid.web.pages.translations import LANGUAGES

@@ -18,15 +18,12 @@ from corpid.flows import namespaces
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import SelfServiceRequest, TooOld
 from corpid.flows.authentication import browsers, passkeys, sessions, throttle
-from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Person
-from corpid.rules.directory.changes import MissingReference
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.records import Entity, MissingReference
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_PAGE_EXTENSIONS, ACCOUNT_PAGE_SECONDS
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt, SentForm
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import Session
 
 

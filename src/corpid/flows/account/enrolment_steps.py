@@ -17,8 +17,8 @@ from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import factors as factor_checks
 from corpid.flows.authentication import passkeys, sessions, sign_in, throttle
 from corpid.flows.authentication.factors import SecondFactorQuestion
-from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
-from corpid.rules.audit_actions import AuditAction
+from corpid.flows.authentication.sign_in import WRONG_PASSWORD
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.passwords import PasswordRefused
@@ -27,19 +27,16 @@ from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.characters import typed_code
 from corpid.rules.directory import names
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Person
-from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.memberships import MemberQuery, OpenInvitation
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.rules.readers import display_name
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.throttling import CodeGuesses
-    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Membership, User
     from corpid.stores.sql.registry import Registry
 

@@ -28,14 +28,13 @@ from corpid.flows.account import links
 from corpid.flows.account.links import EnrolmentStep, chosen_steps, next_step
 from corpid.flows.authentication import factors, throttle
 from corpid.flows.authentication.interactions import claim_step_of
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import SentForm, Throttled
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.records import EmailChange, FactorLink, LinkPurpose, Passkey
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory import names
-from corpid.rules.directory.actors import ANONYMOUS, SYSTEM
+from corpid.rules.directory.access import ANONYMOUS, SYSTEM
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import (
@@ -46,7 +45,7 @@ from corpid.rules.limits import (
     SHOWN_ONCE_SECONDS,
 )
 from corpid.rules.networks import site
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.invitations import OpenInvitation
+    from corpid.rules.directory.memberships import OpenInvitation
     from corpid.stores.transient import TransientBatch
 
 _PURPOSE: Final = "enrolment"

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.flows import notifications
 from corpid.jose.encoding import base64url, tuple_bytes
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import Credentials, EmailChange, FactorLink, LinkPurpose, NewLink
 from corpid.rules.authentication.sign_in import fingerprint
-from corpid.rules.directory.access import Forbidden, Object, ObjectKind, authorise
-from corpid.rules.directory.actors import Actor, EntityAdministrator
+from corpid.rules.directory.access import Actor, EntityAdministrator, Forbidden, Object, ObjectKind, authorise
 from corpid.rules.directory.names import fold_ascii
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
 from corpid.rules.limits import (
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.flows.notifications import Notice
-    from corpid.rules.directory.invitations import OpenInvitation
+    from corpid.rules.directory.memberships import OpenInvitation
     from corpid.stores.sql.registry import Registry
 
 

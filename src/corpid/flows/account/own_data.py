@@ -14,34 +14,34 @@ from msgspec.structs import asdict
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, own_email, own_factors
-from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit import AuditAction, AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import Action, Object, ObjectKind, authorise
-from corpid.rules.directory.actors import Person
+from corpid.rules.directory.access import Action, Object, ObjectKind, Person, authorise
 from corpid.rules.directory.audit_reading import format_moment, own_event
-from corpid.rules.directory.changes import ChangedMeanwhile, MissingReference, Precondition, StoreChange
-from corpid.rules.directory.member_details import details_of
+from corpid.rules.directory.memberships import details_of
 from corpid.rules.directory.records import (
+    Account,
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
     DeletionRequest,
     Entity,
     Membership,
+    MissingReference,
     Operator,
+    Precondition,
+    StoreChange,
     ThirdPartyAssignment,
 )
 from corpid.rules.limits import DATA_COPIES_PER_DAY
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import Account
 
 FORMAT: Final = "corpid-personal-data-1"
 _FIRST: Final[tuple[str, ...]] = ()

@@ -16,20 +16,17 @@ from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, links, own_factors
 from corpid.flows.account.enrolments import NotHere, OpenedLink
 from corpid.flows.authentication import factors, throttle
-from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import EmailChange, NewLink
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory import names, values
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Person
+from corpid.rules.directory.access import Object, Person, authorise
 from corpid.rules.directory.members import masked_address
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import channel
 from corpid.rules.limits import CODE_MISSES, EMAIL_CODES_PER_ADDRESS, EMAIL_CODES_PER_PERSON, EMAIL_UNDO_SECONDS
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.account.account_sessions import AccountRequest

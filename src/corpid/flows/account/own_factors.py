@@ -20,18 +20,16 @@ from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, enrolments
 from corpid.flows.authentication import browsers, passkeys
 from corpid.flows.authentication.factors import available, hash_new_password, held_factors, mails_codes
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.jose.encoding import base64url
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.authentication import records
 from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange, Passkey, PersonFactors
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Person
+from corpid.rules.directory.access import Object, Person, authorise
 from corpid.rules.limits import PASSKEYS_PER_PERSON, SHOWN_ONCE_SECONDS
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.account.account_sessions import AccountRequest

@@ -16,10 +16,10 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.namespaces import NEW_BROWSER_SECONDS, Entry, Namespace
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.authentication import sign_in
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.actors import ANONYMOUS
+from corpid.rules.directory.access import ANONYMOUS
 from corpid.rules.limits import CLOCKS_APART_SECONDS, OWN_SESSIONS, REPEAT_MISSES
 
 if TYPE_CHECKING:

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import interactions, own_pages
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import CompletedInteraction, Interaction, InteractionOutcome
-from corpid.rules.directory.actors import ANONYMOUS, Person
+from corpid.rules.directory.access import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_request, client_registration, deprecated_usage
 from corpid.rules.oauth.errors import (
     AccessDenied,
     InvalidRequest,
     InvalidRequestURI,
+    OAuthError,
     list_values,
     reason_of,
     shorten_value,
@@ -31,9 +32,7 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.oauth.authorization_request import AuthorizationRequest, AuthorizationResponse
-    from corpid.rules.oauth.errors import OAuthError
     from corpid.stores.transient import TransientBatch
 
 OF_SESSION: Final = "session"

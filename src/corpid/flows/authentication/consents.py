@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.authentication import sign_in
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Person
+from corpid.rules.directory.access import Object, Person, authorise
 from corpid.rules.directory.records import Entity
 from corpid.rules.oauth import consent
 from corpid.rules.oauth.consent import Consent

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientBatch
 

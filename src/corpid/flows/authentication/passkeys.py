@@ -17,30 +17,32 @@ from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import browsers, sessions, sign_in, throttle
-from corpid.flows.authentication.sign_in import InvalidInput, PasskeyOffer, event
-from corpid.rules.audit_actions import AuditAction
+from corpid.flows.authentication.sign_in import PasskeyOffer, event
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused, relying_party
+from corpid.rules.authentication.passkeys import (
+    CounterWentBack,
+    NewPasskey,
+    PasskeyRefused,
+    RelyingParty,
+    relying_party,
+)
 from corpid.rules.authentication.records import FactorChange, Passkey
 from corpid.rules.authentication.sign_in import Interaction, SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Person
-from corpid.rules.directory.changes import MissingReference
+from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.records import Account, MissingReference, User
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.rules.readers import display_name
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
-    from corpid.rules.directory.records import Account, User
     from corpid.stores.transient import TransientBatch
 
 CHARACTERS: Final = 60

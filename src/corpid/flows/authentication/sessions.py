@@ -14,13 +14,18 @@ from msgspec.structs import replace
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import browsers, completion, entity_selection, interactions, own_pages, throttle
 from corpid.flows.authentication.interaction_context import InteractionContext, with_consent
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Session, SessionPurpose
-from corpid.rules.authentication.sign_in import InteractionOutcome, SecondFactorMethod, SignInState, StaleStep
+from corpid.rules.authentication.sign_in import (
+    Interaction,
+    InteractionOutcome,
+    SecondFactorMethod,
+    SignInState,
+    StaleStep,
+)
 from corpid.rules.directory import names
-from corpid.rules.directory.access import Action, Object, authorise
-from corpid.rules.directory.actors import Person
+from corpid.rules.directory.access import Action, Object, Person, authorise
 from corpid.rules.directory.records import Account
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS, OWN_SESSIONS
 from corpid.rules.oauth import acr
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sign_in import Interaction
     from corpid.stores.transient import TransientBatch
 
 NOTED_SECONDS: Final = 120

@@ -27,11 +27,12 @@ from corpid.flows.authentication import (
 from corpid.flows.authentication.factors import PendingSecondFactor, SecondFactorQuestion
 from corpid.flows.authentication.interaction_context import InteractionContext, with_consent
 from corpid.flows.authentication.throttle import Attempt, Repeated, SentForm
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.records import Credentials, Session
 from corpid.rules.authentication.sign_in import (
+    Interaction,
     InteractionOutcome,
     SecondFactorMethod,
     SignInEvent,
@@ -41,21 +42,19 @@ from corpid.rules.authentication.sign_in import (
 from corpid.rules.authentication.throttling import CodeGuesses, pause_after
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
-from corpid.rules.directory.actors import ANONYMOUS, Person
+from corpid.rules.directory.access import ANONYMOUS, Person
 from corpid.rules.directory.entity_choice import EntityChoice
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CODE_MISSES, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import Phrase, phrase
+from corpid.texts import InvalidInput, Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import Account, ActingPerson, User
     from corpid.stores.transient import TransientBatch
 
@@ -72,19 +71,6 @@ _WRONG: Final = phrase("The user name or password is not right. Check both and t
 WRONG_PASSWORD: Final = phrase("The password is not right. Check it and try again.")
 _NO_ENTITY: Final = Reason.NO_ENTITY, "none of the organisations that the person acts for can be used here"
 _CANCELLED: Final = Reason.CANCELLED, "the person cancelled the sign-in"
-
-
-class InvalidInput(Exception):
-    """The error for input that is not accepted.
-
-    The sentence is for the person.
-    """
-
-    def __init__(self, sentence: Phrase, *, field: str = "") -> None:
-        """`field`: the one that it is about, if the form has several."""
-        super().__init__(sentence)
-        self.sentence = sentence
-        self.field = field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

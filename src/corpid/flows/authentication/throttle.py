@@ -34,7 +34,16 @@ from msgspec.structs import replace
 from corpid.flows import encrypted_values, namespaces
 from corpid.flows.namespaces import Entry
 from corpid.rules.authentication.sign_in import fingerprint
-from corpid.rules.authentication.throttling import CodesPaused, blocking, bucket, delay, one_more, pause_after
+from corpid.rules.authentication.throttling import (
+    Bucket,
+    CodeGuesses,
+    CodesPaused,
+    blocking,
+    bucket,
+    delay,
+    one_more,
+    pause_after,
+)
 from corpid.rules.limits import CODE_GUESSES, FACTOR_CHANGES, HOUR, MINUTE
 from corpid.rules.networks import neighbourhood, site
 from corpid.texts import Phrase, counted, phrase
@@ -43,9 +52,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from corpid.rules.authentication.records import Credentials
-    from corpid.rules.authentication.throttling import Bucket, CodeGuesses
     from corpid.stores.transient import TransientBatch
 
 _Who: TypeAlias = tuple[str, ...]

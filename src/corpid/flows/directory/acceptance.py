@@ -16,29 +16,33 @@ import msgspec
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import enrolment_steps, enrolments
-from corpid.flows.account.enrolments import NotHere
+from corpid.flows.account.enrolments import Enrolment, EnrolmentContext, NotHere, OpenedLink
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.directory.write import audit_event
-from corpid.rules.audit_actions import INVITATION, AuditAction
+from corpid.rules.audit import INVITATION, AuditAction, AuditEvent
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Person
-from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Conflict, NameTaken, Precondition
-from corpid.rules.directory.invitations import accepted_by, account, name_invitation, shown_invitation
-from corpid.rules.directory.records import Administrator, Change, Entity, Membership, User
+from corpid.rules.directory.access import Action, Actor, Object, Person, authorise
+from corpid.rules.directory.memberships import OpenInvitation, accepted_by, account, name_invitation, shown_invitation
+from corpid.rules.directory.records import (
+    Accept,
+    Administrator,
+    Change,
+    ChangedMeanwhile,
+    Conflict,
+    Entity,
+    Membership,
+    NameTaken,
+    Precondition,
+    User,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.account.account_sessions import AccountRequest
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext, OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.directory.access import Action
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.stores.sql.registry import Registry
 
 Outcome: TypeAlias = Literal["accepted", "declined"]

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from corpid.flows.directory.actors import assume_recent, check_still_acting, is_allowed
-from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.lists import ListPage, cut_page
-from corpid.flows.directory.members import list_members
+from corpid.flows.directory.lists import ListPage, cut_page, find_entity
+from corpid.flows.directory.members import MemberFilter, list_members
 from corpid.flows.directory.person_names import name_actors, read_names
 from corpid.flows.directory.write import (
     Refused,
@@ -27,26 +26,28 @@ from corpid.flows.directory.write import (
     read_pages,
     write_changes,
 )
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.directory import access_review as rules
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Actor, EntityAdministrator, Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, AccessReview, ReviewDecision, ReviewedAccess
-from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.invitations import name_invitation
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED, ListTotal
+from corpid.rules.directory.memberships import Member, name_invitation
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.records import (
+    Administrator,
+    AppointmentStatus,
+    Assignment,
+    Change,
+    ChangeRequest,
+    Membership,
+    Precondition,
+    ThirdPartyAssignment,
+    User,
+)
 from corpid.rules.directory.words import has_words, searched_fields, words_of_search
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from corpid.flows.directory.members import MemberFilter
-    from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import AppointmentStatus, ChangeRequest
     from corpid.stores.sql.registry import Registry
 
 R = TypeVar("R", Assignment, ThirdPartyAssignment)

@@ -9,18 +9,34 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.rules.directory.access import Action, Forbidden, Object, authorise
-from corpid.rules.directory.actors import Actor, ApiClient, DeploymentOperator, EntityAdministrator, Person
+from corpid.rules.directory.access import (
+    Action,
+    Actor,
+    ApiClient,
+    DeploymentOperator,
+    EntityAdministrator,
+    Forbidden,
+    Object,
+    Person,
+    authorise,
+)
 from corpid.rules.directory.approvals import approvers
-from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, User
+from corpid.rules.directory.records import (
+    ActingPerson,
+    Administrator,
+    AppointmentStatus,
+    Entity,
+    Membership,
+    Operator,
+    Precondition,
+    User,
+)
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.rules.directory.records import ActingPerson, AppointmentStatus
     from corpid.stores.sql.registry import Registry
 
 ENDED: Final = phrase("you no longer administer this entity")

@@ -17,16 +17,22 @@ from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import REMOVALS, InvalidMembers, Refused, audit_event, read_pages, write_changes
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit import AuditAction, AuditQuery
 from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused, require_allowed_password
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.characters import printable
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
 from corpid.rules.directory.document import (
+    KINDS,
+    LEVELS,
+    SECTION_OF,
+    SECTIONS,
     Current,
+    DirectoryDocument,
+    DocumentEntry,
+    Key,
+    Kind,
     entry_text,
     named_users,
     new_users,
@@ -42,11 +48,13 @@ from corpid.rules.directory.records import (
     Change,
     Entity,
     Membership,
+    Precondition,
     Service,
+    Sources,
     ThirdPartyGrant,
     User,
+    Verb,
 )
-from corpid.rules.directory.sections import KINDS, LEVELS, SECTION_OF, SECTIONS, Kind
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, SourcedRecord, channel, people
 from corpid.rules.fields import NOTHING, KeyedRecord
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -65,9 +73,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
-    from corpid.rules.directory.records import Sources, Verb
     from corpid.stores.sql.registry import Registry
 
     Records: TypeAlias = dict[Kind, dict[Key, KeyedRecord]]

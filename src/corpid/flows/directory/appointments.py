@@ -8,35 +8,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, get_args
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import prepare_addition
-from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.member_changes import plan_invitation
-from corpid.flows.directory.members import find_person
+from corpid.flows.directory.lists import find_entity
+from corpid.flows.directory.members import find_person, plan_invitation
 from corpid.flows.directory.person_names import read_members
 from corpid.flows.directory.write import write_changes
-from corpid.rules.directory.access import APPOINTS, Condition, Level, Object, authorise, find_obstacle
-from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.queries import Member
+from corpid.rules.directory.access import (
+    APPOINTS,
+    Actor,
+    Condition,
+    EntityAdministrator,
+    Level,
+    Object,
+    authorise,
+    find_obstacle,
+)
+from corpid.rules.directory.memberships import Member
 from corpid.rules.directory.records import (
     Administrator,
     AppointmentStatus,
     Change,
     Entity,
+    MemberDetails,
     Membership,
     Operator,
     OperatorLevel,
+    Precondition,
     User,
 )
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import MemberDetails
     from corpid.stores.sql.registry import Registry
 
 _LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")

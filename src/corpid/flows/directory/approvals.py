@@ -6,7 +6,7 @@ request is a `RequestSummary`; for the administrators of its entity a `Request`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -35,9 +35,8 @@ from corpid.flows.directory.write import (
     require_reason,
     write_changes,
 )
-from corpid.rules.audit_actions import COMMENT, AuditAction
-from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.audit import COMMENT, AuditAction, AuditEvent
+from corpid.rules.directory.access import SYSTEM, Actor, EntityAdministrator, Forbidden, Object, authorise
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
     MOST_COMMENTS,
@@ -57,34 +56,30 @@ from corpid.rules.directory.approvals import (
     step,
 )
 from corpid.rules.directory.change_texts import SWITCHES, RequestNames, kind_of, name_actor
-from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition
 from corpid.rules.directory.differences import Difference, difference
-from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.lists import LAST, REQUESTS
-from corpid.rules.directory.member_details import shown_name
+from corpid.rules.directory.memberships import placeholder, shown_name
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
     ADMINISTRATOR_LEVELS,
     Administrator,
+    Approvals,
     Change,
+    ChangedMeanwhile,
     ChangeRequest,
     Entity,
+    MemberNameTaken,
     Membership,
+    Precondition,
     RequestComment,
     Service,
 )
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import Approvals
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.registry import Registry
-    from corpid.texts import Phrase
 
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
 _PEOPLE_GONE: Final = phrase("the invitation was accepted, or somebody has left: make a new request")

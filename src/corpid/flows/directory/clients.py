@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.directory.apply import ADDS, ApplyResult, carry_out, prepare_addition
-from corpid.flows.directory.finding import find_entity
+from corpid.flows.directory.lists import find_entity
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.audit import AuditAction
+from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.document import read_api_client_members
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.records import Change, Service
-from corpid.rules.directory.sections import read_api_client_members
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
+from corpid.rules.oauth.client_registration import (
+    PLAIN_RULES,
+    RegistrationError,
+    RegistrationRules,
+    public_key_set,
+    register_api_client,
+)
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
@@ -26,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
 
 _KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}

@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.apply import SETS, ApplyResult, carry_out, prepare_entry
-from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
-from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
+from corpid.flows.directory.lists import (
+    ListPage,
+    RowFilter,
+    find_entity,
+    find_service,
+    format_place,
+    list_records,
+    parse_place,
+    pick_one,
+    search_page,
+)
 from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import Refused, check_changes, decide_for, read_grants, require_reason, write_changes
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory import member_details
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.audit import AuditAction
+from corpid.rules.directory import memberships
+from corpid.rules.directory.access import Actor, EntityAdministrator, Forbidden, Object, authorise
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.lists import ENTITIES, GRANTS, INDEXED_CHARACTERS, SERVICES
@@ -28,6 +37,7 @@ from corpid.rules.directory.plan import with_stored_values
 from corpid.rules.directory.records import (
     Change,
     Entity,
+    GrantState,
     Membership,
     Service,
     ThirdPartyAssignment,
@@ -41,8 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import GrantState
     from corpid.stores.sql.registry import Registry
 
 MOST_FOUND: Final = 8
@@ -372,7 +380,7 @@ async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPar
         user, membership = users.get((row.user_id,)), held.get(row.key[:2])
         name = ""
         if user is not None:
-            name = member_details.shown_name(membership, user) if membership else member_details.name_outside(user)
+            name = memberships.shown_name(membership, user) if membership else memberships.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
         found.append(ThirdPartyRole(row=row, name=name, signed_in_at=at))
     return found

@@ -12,9 +12,9 @@ from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.write import Refused, audit_event, guard_records, is_of_entity
 from corpid.flows.namespaces import INVITATIONS, count_each
 from corpid.flows.rate_limits import LimitCounts
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.invitations import is_invitation, is_redirection, name_invitation
+from corpid.rules.audit import AuditAction
+from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.memberships import is_invitation, is_redirection, name_invitation
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import DUE, Change, Membership
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY, MINUTE, RESEND_SECONDS
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientStore
 

@@ -17,12 +17,19 @@ from corpid.flows.authentication import factors
 from corpid.flows.directory import people
 from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.access import BELOW, Action, Condition, Forbidden, ObjectKind, authorise, find_obstacle
-from corpid.rules.directory.actors import SYSTEM, EntityAdministrator
-from corpid.rules.directory.changes import Conflict, Precondition
-from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, User
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.access import (
+    BELOW,
+    SYSTEM,
+    Action,
+    Condition,
+    EntityAdministrator,
+    Forbidden,
+    ObjectKind,
+    authorise,
+    find_obstacle,
+)
+from corpid.rules.directory.records import Administrator, Conflict, Entity, Membership, Operator, Precondition, User
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import HELP_LINKS_PER_MEMBER, HELP_LINKS_PER_PERSON, HELP_PER_ENTITY, UNLOCKS_PER_DAY
 from corpid.texts import Phrase, phrase

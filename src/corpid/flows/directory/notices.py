@@ -14,8 +14,7 @@ import msgspec
 
 from corpid.flows.directory.approvals import build_request_object
 from corpid.flows.directory.person_names import read_names
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
-from corpid.rules.audit_records import AuditEntry, AuditQuery
+from corpid.rules.audit import INVITED_PERSON, AuditAction, AuditEntry, AuditQuery
 from corpid.rules.directory import access_review
 from corpid.rules.directory import notices as rules
 from corpid.rules.directory.lists import LAST

@@ -17,23 +17,39 @@ from corpid.flows.directory.lists import ListPage, UnknownPlace, UnknownSort, fi
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.person_names import read_invited, read_user_names
 from corpid.flows.directory.write import Refused, RequestDetails, object_of, write_changes
-from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
-from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
-from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
+from corpid.rules.directory.access import ALL_SCOPES, ApiClient, Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.lists import MEMBERS, ListTotal
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
-from corpid.rules.directory.objects import READ_ONLY, InvalidObject, MemberFault, key_of, parse_object, to_json_object
+from corpid.rules.directory.objects import (
+    READ_ONLY,
+    InvalidObject,
+    MemberFault,
+    ParsedObject,
+    Resource,
+    key_of,
+    parse_object,
+    to_json_object,
+)
 from corpid.rules.directory.plan import without_services
-from corpid.rules.directory.records import Administrator, Change, ChangeRequest, Membership, Service, ThirdPartyGrant
+from corpid.rules.directory.records import (
+    Administrator,
+    Change,
+    ChangedMeanwhile,
+    ChangeRequest,
+    Membership,
+    NameTaken,
+    Precondition,
+    Service,
+    ThirdPartyGrant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.objects import ParsedObject, Resource
-    from corpid.rules.directory.sections import Kind
+    from corpid.rules.directory.document import Kind
     from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry

@@ -15,14 +15,12 @@ from corpid.flows.directory.lists import Belonging, load_belongings, load_roles
 from corpid.flows.directory.person_names import read_names
 from corpid.flows.directory.role_assignment import MOST_SERVICES
 from corpid.flows.directory.write import RequestDetails, check_reason, write_changes
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Person
+from corpid.rules.audit import AuditAction, AuditQuery
+from corpid.rules.directory.access import Object, Person, authorise
 from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
 from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.lists import SERVICES
-from corpid.rules.directory.member_details import shown_name
+from corpid.rules.directory.memberships import shown_name
 from corpid.rules.directory.records import (
     Assignment,
     Change,

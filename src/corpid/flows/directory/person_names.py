@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +10,20 @@ import msgspec
 
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.change_texts import name_actor
-from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.member_details import identity, member_full_name, name_outside, shown_account
+from corpid.rules.directory.memberships import (
+    Member,
+    identity,
+    member_full_name,
+    name_outside,
+    placeholder,
+    shown_account,
+)
 from corpid.rules.directory.names import canonical, label_identity, label_invited
-from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import Membership, RequestedPerson, User, names_user
+from corpid.rules.directory.records import Change, ChangeRequest, Membership, RequestedPerson, User, names_user
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable
-
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import Change, ChangeRequest
+    from corpid.rules.directory.access import Actor
     from corpid.stores.sql.directory import Directory
     from corpid.stores.sql.registry import Registry
 
@@ -181,7 +183,7 @@ def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
 
 
 def label_person(person: RequestedPerson) -> str:
-    """A person in words, as `member_details.shown_name`. Source: D68"""
+    """A person in words, as `memberships.shown_name`. Source: D68"""
     return label_identity(person.identity, person.name, invited=person.invited)
 
 

@@ -9,20 +9,18 @@ import msgspec
 
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.approvals import can_decide, waits_for_others, waits_for_requester
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.queries import EntityTotals
+from corpid.rules.directory.access import EntityAdministrator, Forbidden, Object, authorise
+from corpid.rules.directory.memberships import EntityTotals
 from corpid.rules.directory.records import ChangeRequest, Entity, Membership
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.stores.sql.registry import Registry
 
 MOST_COUNTED_PEOPLE: Final = 20_000

@@ -11,14 +11,13 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import Refused, cut_parts, read_pages, write_parts
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Object, ProvisioningToken, authorise
 from corpid.rules.directory.records import Assignment, Change, Entity, GroupRole, Membership, Service
 from corpid.rules.directory.role_forms import is_open_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable
 
-    from corpid.rules.directory.actors import ProvisioningToken
     from corpid.stores.sql.registry import Registry
 
 MOST_CHANGES: Final = 1000

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory.finding import find_entity
+from corpid.flows.directory.lists import find_entity
 from corpid.flows.directory.write import Refused, write_changes
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Actor, ProvisioningToken
-from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.access import Actor, Object, ProvisioningToken, authorise
 from corpid.rules.directory.provisioning_tokens import (
     LONGEST_LIFE_DAYS,
     MOST_TOKENS,
@@ -17,7 +15,7 @@ from corpid.rules.directory.provisioning_tokens import (
     token_hash,
     token_name,
 )
-from corpid.rules.directory.records import Change, Entity
+from corpid.rules.directory.records import Change, Entity, Precondition
 from corpid.rules.limits import DAY
 from corpid.texts import phrase
 

@@ -23,21 +23,29 @@ from corpid.flows.directory import notice_texts
 from corpid.flows.directory.approvals import build_request_object, list_actors, load_names
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.directory.person_names import read_names, read_requested_names
-from corpid.rules.audit_actions import COMMENT
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import COMMENT, AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import NewLink
+from corpid.rules.directory.access import SYSTEM
 from corpid.rules.directory.access_texts import GONE
-from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
 from corpid.rules.directory.change_texts import name_actor, title_changes
-from corpid.rules.directory.changes import Conflict
-from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, OpenInvitation, being_sent
+from corpid.rules.directory.memberships import REFUSED, SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.rules.directory.names import label_invited
-from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, WAITED_FOR, NoticeKind, is_still_told, may_approve
+from corpid.rules.directory.notices import (
+    LONGEST_WAIT_SECONDS,
+    WAITED_FOR,
+    NoticeGroup,
+    NoticeKind,
+    QueuedNotice,
+    is_still_told,
+    may_approve,
+)
 from corpid.rules.directory.records import (
+    Administrator,
     Assignment,
     ChangeRequest,
+    Conflict,
     Entity,
     Membership,
     Operator,
@@ -59,8 +67,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Namespace
     from corpid.flows.request_context import Provider
-    from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
-    from corpid.rules.directory.records import Administrator
     from corpid.rules.emails import Email
     from corpid.texts import Phrase
 

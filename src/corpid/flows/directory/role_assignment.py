@@ -15,20 +15,26 @@ from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.lists import ListPage, UnknownPlace, cut_between, cut_page, format_place, parse_place
 from corpid.flows.directory.lists import load_roles as load_role_records
 from corpid.flows.directory.write import RequestDetails, authorise_changes, cut_parts, guard_records, write_parts
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access import EntityAdministrator, Forbidden, Object, authorise
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
+from corpid.rules.directory.memberships import SEARCH_SERVICES, Member, RoleOrder, RoleSearch
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.queries import SEARCH_SERVICES, Member, RoleOrder, RoleSearch
-from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Service, ThirdPartyAssignment
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangeRequest,
+    Entity,
+    Service,
+    ThirdPartyAssignment,
+)
 from corpid.rules.directory.role_forms import NO_VALUES, ValuesInUse, is_open_to, most_frequent_values
 from corpid.rules.directory.words import words_of_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import ChangeRequest
     from corpid.stores.sql.registry import Registry
 
 MOST_SERVICES: Final = 1000

@@ -20,7 +20,7 @@ from corpid.rules.directory.words import has_words, words_of_search
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.access import EntityAdministrator
     from corpid.stores.sql.registry import Registry
 
     T = TypeVar("T")

@@ -22,7 +22,8 @@ from corpid.flows.directory.apply import (
     prepare_entry,
 )
 from corpid.flows.directory.clients import find_any_client, update_api_client
-from corpid.flows.directory.finding import (
+from corpid.flows.directory.grants import GrantFilter, find_grant
+from corpid.flows.directory.lists import (
     RowFilter,
     find_entity,
     find_service,
@@ -31,17 +32,16 @@ from corpid.flows.directory.finding import (
     read_shown_key,
     refuse_invited,
 )
-from corpid.flows.directory.grants import GrantFilter, find_grant
 from corpid.flows.directory.objects import ENDS_FIRST
 from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import Refused, plan_endings
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.document import SECTION_OF, SECTIONS, Kind
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.objects import RESOURCES, Resource
 from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.records import KIND_OF, Assignment, Change, Entity, Operator, Service, User
 from corpid.rules.directory.roles import in_words
-from corpid.rules.directory.sections import SECTION_OF, SECTIONS, Kind
 from corpid.rules.directory.values import NO_END
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationRules
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.registry import Registry
 

@@ -18,15 +18,19 @@ from corpid.flows.directory.person_names import digest_names, read_requested_peo
 from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, guard_records, write_changes
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.jose.encoding import MalformedToken
-from corpid.rules.directory.changes import (
+from corpid.rules.directory.records import (
+    Assignment,
+    Change,
     ChangedMeanwhile,
+    ChangeRequest,
     MemberNameTaken,
+    Membership,
     Precondition,
+    ThirdPartyAssignment,
     decode_changes,
     encode_changes,
     is_undoable,
 )
-from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Membership, ThirdPartyAssignment
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
+    from corpid.rules.directory.access import DeploymentOperator, EntityAdministrator
     from corpid.rules.fields import KeyedRecord
 
 _KIND: Final = "undo"

@@ -21,11 +21,9 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.rules.audit_actions import ACTING_FOR, AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import ACTING_FOR, AuditAction, AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
-from corpid.rules.directory.actors import (
+from corpid.rules.directory.access import (
     SYSTEM,
     Actor,
     ApiClient,
@@ -33,8 +31,14 @@ from corpid.rules.directory.actors import (
     DeploymentOperator,
     DirectoryFile,
     EntityAdministrator,
+    Forbidden,
+    Level,
+    Object,
     Person,
     ProvisioningToken,
+    authorise,
+    on_self,
+    side_of,
 )
 from corpid.rules.directory.approvals import (
     MOST_CHANGES,
@@ -52,19 +56,17 @@ from corpid.rules.directory.approvals import (
     unfit,
 )
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
-from corpid.rules.directory.changes import (
-    LastOwnerInvariant,
-    Precondition,
-    RolesUnder,
-    SignOut,
-    StoreChange,
-    list_role_parts,
+from corpid.rules.directory.document import KINDS, Current, Key, Kind
+from corpid.rules.directory.memberships import (
+    CARRIED,
+    MemberCondition,
+    MemberQuery,
+    is_invitation,
+    is_redirection,
+    name_invitation,
 )
-from corpid.rules.directory.document import Current
-from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, name_invitation
 from corpid.rules.directory.names import canonical, fold_text
 from corpid.rules.directory.plan import APPROVERS, keys_named
-from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
@@ -73,25 +75,27 @@ from corpid.rules.directory.records import (
     Change,
     ChangeRequest,
     Entity,
+    LastOwnerInvariant,
     Membership,
     Operator,
+    Precondition,
+    RolesUnder,
     Service,
+    SignOut,
+    StoreChange,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    Verb,
+    list_role_parts,
 )
-from corpid.rules.directory.sections import KINDS
-from corpid.rules.directory.third_parties import AuthorisationEvent, AuthorisationSide, event_by, side_of, sides
+from corpid.rules.directory.third_parties import AuthorisationEvent, AuthorisationSide, event_by, sides
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.rules.directory.access import Level
-    from corpid.rules.directory.document import Key
-    from corpid.rules.directory.records import Verb
-    from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.directory import Directory, R
     from corpid.stores.sql.registry import Registry

@@ -15,8 +15,8 @@ from corpid.flows import namespaces, rate_limits
 from corpid.flows.oauth.client_clocks import UNKNOWN, ClockSkew
 from corpid.flows.oauth.client_keys import no_key_set
 from corpid.jose.keys import ClientKeySet
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.actors import ANONYMOUS
+from corpid.rules.audit import AuditAction
+from corpid.rules.directory.access import ANONYMOUS
 from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, Candidate, KeyNotFound

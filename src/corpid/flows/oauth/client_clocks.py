@@ -10,10 +10,17 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid.rules import data_loss
-from corpid.rules.data_loss import CHECKED_SECONDS, LARGEST_RECORDED, LARGEST_SKEW, are_known, period_at, skew_of
+from corpid.rules.data_loss import (
+    CHECKED_SECONDS,
+    LARGEST_RECORDED,
+    LARGEST_SKEW,
+    DataLoss,
+    are_known,
+    period_at,
+    skew_of,
+)
 
 if TYPE_CHECKING:
-    from corpid.rules.data_loss import DataLoss
     from corpid.rules.oauth.client_assertion import Assertion
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientStore

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.jose.keys import key_set_members
-from corpid.rules.directory.access import Object, authorise
+from corpid.jose.keys import ClientKeySet, EncryptionKey, key_set_members
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.failures import KeySetUnavailable
-from corpid.rules.oauth.errors import ServerError
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.errors import InvalidRequest, ServerError
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.tokens import registered_wrap
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.flows.request_context import Provider, RequestContext
-    from corpid.jose.keys import ClientKeySet, EncryptionKey
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.oauth.errors import InvalidRequest
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.oauth import dpop
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce, abbreviate_hash
 from corpid.rules.oauth.refusals import Reason

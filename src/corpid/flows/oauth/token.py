@@ -17,8 +17,8 @@ from corpid.flows.oauth.client_keys import id_token_key
 from corpid.jose import encryption
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import EncryptionKey
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.actors import ApiClient
+from corpid.rules.audit import AuditAction
+from corpid.rules.directory.access import ApiClient
 from corpid.rules.directory.parties import entity_attributes, packed_parties, packed_subject, user_attributes
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, API_TOKEN_SECONDS
 from corpid.rules.oauth import (

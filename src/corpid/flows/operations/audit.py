@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.directory.actors import is_allowed
-from corpid.flows.directory.finding import authorise_list
+from corpid.flows.directory.lists import authorise_list
 from corpid.flows.directory.person_names import read_names as read_known_names
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations import audit_seals
-from corpid.rules.audit_actions import INVITED_PERSON, OF_ENTITY, PERSONAL_DETAILS, AuditAction
-from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
+from corpid.rules.audit import (
+    INVITED_PERSON,
+    OF_ENTITY,
+    PERSONAL_DETAILS,
+    AuditAction,
+    AuditEntry,
+    AuditPart,
+    AuditQuery,
+)
+from corpid.rules.directory.access import Actor, DeploymentOperator, EntityAdministrator, Object, authorise
 from corpid.rules.directory.names import canonical, is_user_id, label_invited
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, Operator, User
@@ -28,8 +34,6 @@ if TYPE_CHECKING:
     from corpid.flows.operations.audit_seals import SealVerification
     from corpid.flows.operations.jobs import JobProgress
     from corpid.flows.request_context import Provider
-    from corpid.rules.audit_records import AuditEntry, AuditPart
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.jobs import Job
     from corpid.stores.sql.registry import Registry
 

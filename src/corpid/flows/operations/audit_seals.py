@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.directory.finding import authorise_list
+from corpid.flows.directory.lists import authorise_list
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.signing_keys import new_key, open_key
 from corpid.jose import compact
 from corpid.jose.encoding import base64url
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery, StoredEntry
+from corpid.rules.audit import AuditAction, AuditQuery, StoredEntry
 from corpid.rules.audit_seals import (
     ALGORITHM,
     ENTRIES,
     SECONDS,
     TYP,
     Chain,
+    Digest,
     Prunes,
     RangeCheck,
     RemovalEntry,
+    Row,
     Seal,
+    SealClaims,
     SealFinding,
     covering,
     cut_ends,
@@ -38,14 +40,12 @@ from corpid.rules.audit_seals import (
     unexplained_erasure,
     was_sealed_again,
 )
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Actor, Object, authorise
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from corpid.jose.key_ring import SigningKey
-    from corpid.rules.audit_seals import Digest, Row, SealClaims
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.signing_keys import ProviderKey
     from corpid.stores.sql.registry import Registry
 

@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.write import audit_event
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.audit_stream import Position
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.failures import StreamFailed, StreamInterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from corpid.outbound.audit_targets import AuditTarget
-    from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
 TAKEOVER_SECONDS: Final = 20.0

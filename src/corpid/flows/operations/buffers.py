@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.directory.names import is_storable
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.hourly_counts import COMPLETED, KEPT_DAYS, UNKNOWN_CLIENT, HourlyCount
@@ -19,7 +19,6 @@ from corpid.rules.oauth.deprecated_usage import SIGN_IN, UseCount
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.stores.sql.registry import Registry
 

@@ -9,15 +9,23 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.account.own_sessions import SelfServiceRequest
-from corpid.flows.directory import people, person_records
+from corpid.flows.directory import people
 from corpid.flows.directory.actors import load_operator
-from corpid.flows.directory.finding import authorise_list, authorise_on_person, find_entity
-from corpid.flows.directory.lists import Appointment, Belonging, ListPage, list_records, list_with_records
+from corpid.flows.directory.lists import (
+    Appointment,
+    Belonging,
+    ListPage,
+    authorise_list,
+    authorise_on_person,
+    find_entity,
+    list_records,
+    list_with_records,
+)
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise
+from corpid.rules.directory.access import Action, DeploymentOperator, Forbidden, Object, ObjectKind, authorise
 from corpid.rules.directory.lists import ADMINISTRATORS, ASSIGNMENTS, GRANTS, MEMBERSHIPS
-from corpid.rules.directory.queries import Member, MemberQuery
+from corpid.rules.directory.memberships import Member, MemberQuery
 from corpid.rules.directory.records import Entity, Operator, OperatorLevel, Service, ThirdPartyGrant, User
 from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.oauth import acr
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import DeploymentOperator
     from corpid.stores.sql.registry import Registry
 
 PersonAction: TypeAlias = Literal["unlock", "send_link", "send_invitation", "renew", "end_sessions", "switch"]
@@ -183,8 +190,8 @@ async def load_person(
     _, held = await people.load_factors(registry, name, actor=actor)
     operators = await registry.directory.read(Operator, [user.key])
     links = await registry.factors.links_of(user.user_id)
-    _, live = await person_records.list_sessions(registry, name, actor=actor, now=now)
-    _, paused = await person_records.list_locks(registry, name, actor=actor, now=now)
+    _, live = await people.list_sessions(registry, name, actor=actor, now=now)
+    _, paused = await people.list_locks(registry, name, actor=actor, now=now)
     return PersonDetails(
         user=user,
         factors=held,

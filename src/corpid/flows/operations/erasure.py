@@ -15,18 +15,15 @@ from corpid.flows import notifications
 from corpid.flows.directory.actors import list_entities_without_owner
 from corpid.flows.directory.write import Refused, write_changes
 from corpid.flows.operations import audit
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory.access import Object, authorise, refuse_early
-from corpid.rules.directory.changes import ChangedMeanwhile, Precondition
-from corpid.rules.directory.records import Change, DeletionRequest, User
+from corpid.rules.audit import AuditAction, AuditQuery
+from corpid.rules.directory.access import Actor, Object, authorise, refuse_early
+from corpid.rules.directory.records import Change, ChangedMeanwhile, DeletionRequest, Precondition, User
 from corpid.rules.directory.sources import channel
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.outbound.mail import Mail
-    from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
 

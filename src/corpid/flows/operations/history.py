@@ -11,21 +11,17 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.members import find_member, refuse_several
 from corpid.flows.directory.person_names import name_as_known, name_people, read_people, read_requested_names
 from corpid.flows.operations import audit
-from corpid.rules.audit_actions import ACTING_FOR, INVITED_PERSON, ROLE_PARTS, AuditAction
-from corpid.rules.audit_records import AuditPart, AuditQuery
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.audit import ACTING_FOR, INVITED_PERSON, ROLE_PARTS, AuditAction, AuditEntry, AuditPart, AuditQuery
+from corpid.rules.directory.access import DeploymentOperator, EntityAdministrator, Object, authorise
 from corpid.rules.directory.change_texts import RequestNames
-from corpid.rules.directory.member_details import name_outside, shown_name
+from corpid.rules.directory.memberships import name_outside, shown_name
 from corpid.rules.directory.names import is_storable, label_invited, user_name
-from corpid.rules.directory.records import ChangeRequest, Entity, Service, User
+from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service, ThirdPartyAssignment, User
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
-    from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
     from corpid.stores.sql.registry import Registry
 
     _Row = Assignment | ThirdPartyAssignment

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.directory.write import audit_event
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import SYSTEM, Actor
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.access import SYSTEM, Actor, Object, authorise
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.jobs import HEARTBEAT_SECONDS, KEPT_SECONDS, Job, JobKind, judge
 

@@ -11,9 +11,8 @@ import msgspec
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.lists import list_records
 from corpid.flows.operations import audit, signing_keys
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEntry
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.audit import AuditAction, AuditEntry
+from corpid.rules.directory.access import DeploymentOperator, Object, authorise
 from corpid.rules.directory.lists import CLIENTS, ENTITIES, MOST_COUNTED, SERVICES, USERS, ListTotal, RecordList
 from corpid.rules.directory.names import is_storable
 from corpid.rules.hourly_counts import COMPLETED
@@ -24,7 +23,6 @@ from corpid.rules.references import moment_of
 from corpid.rules.signing_keys import ProviderKey
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import DeploymentOperator
     from corpid.stores.sql.registry import Registry
 
 _BEFORE_SECONDS: Final = 60

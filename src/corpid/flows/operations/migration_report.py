@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.oauth import deprecated_usage
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationRules, pushed_for, used_generations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.deprecated_usage import UseCount
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client

@@ -20,10 +20,9 @@ from corpid.flows.operations.migration_report import ClientUse, uses_of
 from corpid.flows.operations.readiness import NotReady, Readiness
 from corpid.rules import diagnostics
 from corpid.rules import signing_keys as key_rules
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit import AuditAction, AuditQuery
 from corpid.rules.diagnostics import Finding
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.hourly_counts import COMPLETED, LatestUse, Period, Point, list_beginnings, series
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationRules
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.flows.request_context import Provider
-    from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
 _READ_AT_ONCE_SECONDS: Final = 7 * DAY

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import audit_event
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.audit import AuditAction
+from corpid.rules.directory.access import Actor, Object, authorise
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.request_context import Provider
-    from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
 ASKED_EVERY_SECONDS: Final = 1

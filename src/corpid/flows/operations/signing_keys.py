@@ -15,10 +15,8 @@ from corpid.jose import key_ring
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
 from corpid.jose.key_ring import KeyRing, SigningKey, generate_private_jwk
 from corpid.rules import signing_keys as rules
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Actor, ApiClient
+from corpid.rules.audit import AuditAction, AuditEvent
+from corpid.rules.directory.access import Actor, ApiClient, Object, authorise
 from corpid.rules.limits import LIVE_STATE_SECONDS
 from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, KeyTransition, ProviderKey
 

@@ -35,6 +35,7 @@ from corpid.rules.authentication.passkeys import (
     CounterWentBack,
     NewPasskey,
     PasskeyRefused,
+    RelyingParty,
     UsedPasskey,
     refuse_embedded,
 )
@@ -42,7 +43,6 @@ from corpid.rules.authentication.passkeys import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.authentication.passkeys import RelyingParty
 
 _MALFORMED: Final = (*MALFORMED, WebAuthnException, UnsupportedAlgorithm, cbor2.CBORError)
 _TRANSPORTS: Final = frozenset(each.value for each in AuthenticatorTransport)

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment
 from corpid.rules.fields import OF_ENTITY, PERSON, Field
 from corpid.rules.limits import DAY

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.document import Current, DocumentEntry, Key
+from corpid.rules.directory.access import SYSTEM, Level
+from corpid.rules.directory.document import KINDS, Current, DocumentEntry, Key, Kind
 from corpid.rules.directory.plan import check
 from corpid.rules.directory.records import (
+    Administrator,
+    AppointmentStatus,
+    Approvals,
     Change,
     ChangeRequest,
     Entity,
@@ -24,14 +27,11 @@ from corpid.rules.directory.records import (
     Service,
     ThirdPartyGrant,
 )
-from corpid.rules.directory.sections import KINDS, Kind
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.directory.access import Level
-    from corpid.rules.directory.records import Administrator, AppointmentStatus, Approvals
     from corpid.rules.fields import KeyedRecord
 
 

@@ -9,8 +9,8 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.actors import ACTOR_KINDS
+from corpid.rules.audit import AuditAction
+from corpid.rules.directory.access import ACTOR_KINDS
 from corpid.rules.readers import quote_value, suggestion
 
 if TYPE_CHECKING:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
 
+from corpid.rules.directory.access import SYSTEM
 from corpid.rules.directory.access_texts import (
     GONE,
     duration,
@@ -17,8 +18,7 @@ from corpid.rules.directory.access_texts import (
     role_end_sentence,
     role_sentence,
 )
-from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.invitations import is_redirection
+from corpid.rules.directory.memberships import is_redirection
 from corpid.rules.directory.names import label_identity, set_apart
 from corpid.rules.directory.records import (
     ADMINISTRATOR_LEVELS,
@@ -34,8 +34,6 @@ from corpid.rules.directory.values import NO_END
 from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from corpid.rules.fields import KeyedRecord
 
 

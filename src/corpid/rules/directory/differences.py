@@ -16,9 +16,8 @@ from corpid.rules.fields import Disclosure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from corpid.rules.directory.document import Key
+    from corpid.rules.directory.document import Key, Kind
     from corpid.rules.directory.records import Change
-    from corpid.rules.directory.sections import Kind
 
 
 OTHER_PERSON: Final = (

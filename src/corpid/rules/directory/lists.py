@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from corpid.rules.directory.access import ObjectKind
+from corpid.rules.directory.memberships import Member
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.audit_actions import COMMENT, INVITED_PERSON, AuditAction
-from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.audit import COMMENT, INVITED_PERSON, AuditAction, AuditEntry
+from corpid.rules.directory.access import EntityAdministrator, Forbidden, Object, authorise
 from corpid.rules.directory.records import (
     Administrator,
     AppointmentStatus,
@@ -27,7 +26,6 @@ from corpid.rules.limits import DAY, HOUR, MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 
 NoticeKind: TypeAlias = Literal[

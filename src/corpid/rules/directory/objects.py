@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, g
 
 import msgspec
 
-from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
+from corpid.rules.directory.document import NOUNS, OWN_FACTORS, SECTIONS, TEST, DirectoryDocument, DocumentEntry, Kind
 from corpid.rules.directory.lists import MEMBERS, RECORD_LISTS, RecordList
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
@@ -31,7 +31,6 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import NOUNS, OWN_FACTORS, SECTIONS, TEST, Kind
 from corpid.rules.directory.values import ALL, Parameter, ParameterDefinition, ParameterKind, RoleDescription
 from corpid.rules.fields import Field, KeyedRecord, documented_fields, fields_of
 from corpid.rules.oauth.records import Client

@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import msgspec
 
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.document import NAMES_USERS, Current, DirectoryDocument, DocumentEntry, Key
-from corpid.rules.directory.invitations import of_nobody
+from corpid.rules.directory.document import (
+    KINDS,
+    LEVELS,
+    NAMES_USERS,
+    SECTIONS,
+    Current,
+    DirectoryDocument,
+    DocumentEntry,
+    Key,
+    Kind,
+)
+from corpid.rules.directory.memberships import of_nobody
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, FileProblem
 from corpid.rules.directory.records import (
@@ -32,9 +42,9 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    Verb,
     names_user,
 )
-from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord
 from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import stored_value, unfit_parameter
@@ -43,8 +53,6 @@ from corpid.rules.oauth.records import Client
 from corpid.rules.readers import quote_value, suggestion
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import Verb
-
     Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, KeyedRecord]]]
     """kind → the document's entries, by key"""
     Named: TypeAlias = Mapping[Kind, set[Key]]

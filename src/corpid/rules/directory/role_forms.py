@@ -20,6 +20,8 @@ from corpid.rules.directory.values import (
     PARAMETER_VALUE,
     SUB_ENTITY,
     Parameter,
+    ParameterDefinition,
+    ParameterKind,
     stored_value,
     unfit_parameter,
 )
@@ -29,7 +31,6 @@ from corpid.texts import Phrase, phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpid.rules.directory.values import ParameterDefinition, ParameterKind
 
 VALUES_IN_USE: Final = 20
 """that a form offers for one field"""

@@ -11,10 +11,9 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from corpid.rules.directory.document import DocumentEntry, Key
+from corpid.rules.directory.document import DocumentEntry, Key, Kind
 from corpid.rules.directory.names import fold_ascii
 from corpid.rules.directory.records import Sources, User
-from corpid.rules.directory.sections import Kind
 from corpid.rules.fields import KeyedRecord
 
 Channel: TypeAlias = Literal["file", "command line", "API", "SCIM", "page", "person", "unknown"]

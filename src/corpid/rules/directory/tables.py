@@ -15,12 +15,11 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.document import DirectoryDocument, from_nodes
-from corpid.rules.directory.member_details import InvalidDetails, check_details
+from corpid.rules.directory.document import NOUNS, OWN_FACTORS, SECTIONS, TEST, DirectoryDocument, from_nodes
+from corpid.rules.directory.memberships import InvalidDetails, check_details
 from corpid.rules.directory.names import fold_text, without_marks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.records import MemberDetails
-from corpid.rules.directory.sections import NOUNS, OWN_FACTORS, SECTIONS, TEST
 from corpid.rules.readers import Items, Node, Pairs, Scalar, unknown_field, unrounded
 from corpid.texts import Phrase, phrase
 

@@ -16,7 +16,6 @@ from corpid.rules.directory.values import parameter_values
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import ThirdPartyAssignment, ThirdPartyGrant
 
 
@@ -110,12 +109,6 @@ def event_by(
     None if this side alone may not bring it about. Source: D56
     """
     return next((event for event in events(was, becomes) if side in SIDES[event]), None)
-
-
-def side_of(actor: Actor, grant: ThirdPartyGrant) -> AuthorisationSide | None:
-    """Return the side that an actor speaks for; None: both, or neither. Source: D56."""
-    parties = {grant.client_entity_id: AuthorisationSide.CLIENT_ENTITY, grant.entity_id: AuthorisationSide.THIRD_PARTY}
-    return parties.get(actor.entity_id)
 
 
 def same_terms(one: ThirdPartyGrant, other: ThirdPartyGrant) -> bool:

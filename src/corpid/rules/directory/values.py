@@ -26,6 +26,7 @@ from corpid.rules.readers import (
     ListReader,
     Node,
     Pairs,
+    Reader,
     TextReader,
     identifier,
     limit_text,
@@ -41,8 +42,6 @@ from corpid.rules.readers import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from corpid.rules.readers import Reader
 
 
 NO_BEGINNING: Final = "0001-01-01"

@@ -20,6 +20,7 @@ from corpid.rules.oauth import acr, token_request
 from corpid.rules.oauth.errors import (
     InvalidRequest,
     InvalidScope,
+    OAuthError,
     RequestNotSupported,
     RequestURINotSupported,
     list_values,
@@ -33,7 +34,6 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase
 
 if TYPE_CHECKING:
-    from corpid.rules.oauth.errors import OAuthError
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
 

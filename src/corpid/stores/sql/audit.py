@@ -11,11 +11,10 @@ import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
-from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, AuditQuery, StoredEntry
+from corpid.rules.audit import PERSONAL_DETAILS, AuditAction, AuditEntry, AuditEvent, AuditPart, AuditQuery, StoredEntry
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
-from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
+from corpid.rules.directory.records import Conflict
 from corpid.stores.sql.columns import (
     LIMIT,
     integer_parameter,
@@ -26,7 +25,7 @@ from corpid.stores.sql.columns import (
     text_parameters,
 )
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Query, Row, Statement, by_shape, insert, parameters
+from corpid.stores.sql.statements import Database, Query, Row, Statement, by_shape, insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     NO_COMPLETED_SIGN_IN,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
     from corpid.stores import Clock
-    from corpid.stores.sql.statements import Database
 
 
 WRITING_LOCK: Final = 0x436F72704945

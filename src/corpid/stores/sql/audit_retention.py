@@ -10,19 +10,17 @@ from msgspec.structs import asdict
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement, Executable
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction, AuditEvent, AuditQuery
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import ApprovalState
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, AuditedPart, values_of, ways
 from corpid.stores.sql.columns import LIMIT, integer_parameter, text_parameter
-from corpid.stores.sql.statements import Statement
+from corpid.stores.sql.statements import Database, Statement
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from corpid.rules.audit_records import AuditEvent, AuditQuery
-    from corpid.stores.sql.statements import Database
 
 _ROWS: Final = 500
 """rows checked, and at most removed, in one transaction"""

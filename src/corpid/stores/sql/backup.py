@@ -28,13 +28,12 @@ from corpid.stores.encryption_at_rest import EncryptionError, SecretCipher
 from corpid.stores.sql.migration import DatabaseBusy, SchemaError, SchemaNewer
 from corpid.stores.sql.open import SqlStores, open_sqlite
 from corpid.stores.sql.sqlite import LOCK_NAME, is_busy, lock_for_use
-from corpid.stores.sql.statements import Statement
+from corpid.stores.sql.statements import Database, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from corpid.rules.audit_records import AuditEvent
-    from corpid.stores.sql.statements import Database
+    from corpid.rules.audit import AuditEvent
 
     Opening = Callable[[], Awaitable[SqlStores]]
 

@@ -24,55 +24,49 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.changes import (
-    Accept,
-    ChangedMeanwhile,
-    Conflict,
-    LastOwnerInvariant,
-    LastOwnerRemoved,
-    MemberNameTaken,
-    NameRefused,
-    Precondition,
-    RolesUnder,
-    SignOut,
-    list_role_parts,
-)
-from corpid.rules.directory.invitations import CARRIED, is_redirection, name_invitation, placeholder
+from corpid.rules.directory.access import SYSTEM
+from corpid.rules.directory.memberships import CARRIED, is_redirection, name_invitation, placeholder
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
+    Accept,
     Administrator,
     Assignment,
     Change,
+    ChangedMeanwhile,
     ChangeRequest,
+    Conflict,
     DeletionRequest,
+    LastOwnerInvariant,
+    LastOwnerRemoved,
+    MemberNameTaken,
     Membership,
+    NameRefused,
     Operator,
+    Precondition,
+    RolesUnder,
+    SignOut,
+    Sources,
+    StoreChange,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    list_role_parts,
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.columns import columns, select_columns, text_parameter
-from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, fold_user_name
-from corpid.stores.sql.sessions import PeoplePart
-from corpid.stores.sql.statements import Statement, by_shape
+from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, Kinds, fold_user_name
+from corpid.stores.sql.sessions import PeoplePart, SignOuts
+from corpid.stores.sql.statements import Database, Statement, by_shape
 from corpid.stores.sql.tables import administrators, links, memberships, operators, users
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
-    from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.records import Sources
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database
 
 CHANGES_AT_ONCE: Final = 200
 """records of one transaction: a few milliseconds"""

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.dialects.sqlite import Insert
 
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
 
 
 _OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")

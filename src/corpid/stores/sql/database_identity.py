@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
-from corpid.stores.sql.statements import Statement
+from corpid.stores.sql.statements import Database, Statement
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.stores.sql.statements import Database
 
 NOTED_AS: Final = "database_identity"
 """its name in the deployment table"""

@@ -19,7 +19,7 @@ from corpid.stores.sql.statements import Database, Statement, insert, parameters
 from corpid.stores.sql.tables import deployment, jobs, server_processes
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
 
 STORE_IN_USE: Final = "store_in_use"
 """the store identity of the transient store that was used last (stores.data_loss.use_store)"""

@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import msgspec
 import sqlalchemy as sa
 
-from corpid.rules.directory.changes import NameRefused, StoreChange
 from corpid.rules.directory.entity_choice import FORMS, Form
 from corpid.rules.directory.lists import RECORD_LISTS
-from corpid.rules.directory.queries import EntityTotals
+from corpid.rules.directory.memberships import EntityTotals
 from corpid.rules.directory.records import (
+    A,
     ActingPerson,
     Administrator,
     AppointmentStatus,
     Assignment,
     Entity,
     Membership,
+    NameRefused,
     Operator,
+    OperatorLevel,
     Service,
+    StoreChange,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     ThirdPartyRow,
@@ -36,6 +39,7 @@ from corpid.rules.fields import KeyedRecord
 from corpid.stores.sql.changes import ChangeWriter
 from corpid.stores.sql.columns import (
     LIMIT,
+    Codec,
     columns,
     decode_joined,
     number_texts,
@@ -44,9 +48,9 @@ from corpid.stores.sql.columns import (
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.mappers import ENTITIES, KINDS, MEMBERSHIPS, PAGE, USERS, RecordType, fold_user_name
-from corpid.stores.sql.sessions import PeoplePart
-from corpid.stores.sql.statements import Statement, by_shape, query
+from corpid.stores.sql.mappers import ENTITIES, KINDS, MEMBERSHIPS, PAGE, USERS, Kinds, RecordType, fold_user_name
+from corpid.stores.sql.sessions import PeoplePart, SignOuts
+from corpid.stores.sql.statements import Database, Row, Statement, by_shape, query
 from corpid.stores.sql.tables import (
     HAS_END,
     administrators,
@@ -63,14 +67,9 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
-    from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.directory.records import A, OperatorLevel
+    from corpid.rules.audit import AuditEvent
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.lists import RecordLists
-    from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database, Row
 
 R = TypeVar("R", bound=KeyedRecord)
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"

@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 import sqlalchemy as sa
 
-from corpid.rules.authentication.records import Credentials, EmailChange, FactorLink, Passkey, PersonFactors
+from corpid.rules.authentication.records import (
+    Credentials,
+    EmailChange,
+    FactorChange,
+    FactorLink,
+    Passkey,
+    PersonFactors,
+)
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
-from corpid.rules.directory.records import Account, User
+from corpid.rules.directory.records import Account, Conflict, NameRefused, User
 from corpid.rules.directory.sources import sources_after
 from corpid.rules.directory.words import words_of
-from corpid.stores.sql.audit import AuditedPart, RecordedChange
+from corpid.stores.sql.audit import Audit, AuditedPart, RecordedChange
 from corpid.stores.sql.columns import (
     LIMIT,
     belongs_to_person,
@@ -26,9 +32,9 @@ from corpid.stores.sql.columns import (
     record_codec,
     record_table,
 )
-from corpid.stores.sql.mappers import KINDS, USERS, fold_user_name
-from corpid.stores.sql.sessions import PeoplePart, insert_unless_there
-from corpid.stores.sql.statements import Query, Row, Statement, insert, parameters, upsert
+from corpid.stores.sql.mappers import KINDS, USERS, Kinds, fold_user_name
+from corpid.stores.sql.sessions import PeoplePart, SignOuts, insert_unless_there
+from corpid.stores.sql.statements import Database, Query, Row, Statement, insert, parameters, upsert
 from corpid.stores.sql.tables import (
     audit,
     code_guesses,
@@ -44,12 +50,7 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.records import FactorChange
-    from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database
+    from corpid.rules.audit import AuditEvent
 
 EmailChangeEnd: TypeAlias = Literal["changed", "dropped", "gone"]
 """the new address is in effect; it is not, since person or address are no longer as they were; somebody else finished

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.rules.directory.changes import Conflict, MissingReference
+from corpid.rules.directory.records import Conflict, MissingReference
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.audit import Audit, AuditedPart
 from corpid.stores.sql.columns import encrypted_codec, record_codec, select_columns
@@ -17,7 +17,7 @@ from corpid.stores.sql.tables import credentials, deployment, keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from corpid.stores.encryption_at_rest import SecretCipher
 
 _KEYS: Final = record_codec(ProviderKey)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal, RecordList
-from corpid.rules.directory.queries import Member
+from corpid.rules.directory.memberships import Member
 from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql.columns import (
@@ -22,9 +22,9 @@ from corpid.stores.sql.columns import (
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS
+from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS, RecordType
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import by_shape
+from corpid.stores.sql.statements import Row, by_shape
 from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
@@ -46,8 +46,6 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from corpid.stores.sql.mappers import RecordType
-    from corpid.stores.sql.statements import Row
 
 _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (Entity, "name"): BEGINNING_OF_NAME,

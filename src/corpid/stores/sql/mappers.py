@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.changes import NameRefused, decode_changes, encode_changes
 from corpid.rules.directory.entity_choice import search_text
 from corpid.rules.directory.names import fold_text, user_name
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
@@ -22,12 +21,15 @@ from corpid.rules.directory.records import (
     DeletionRequest,
     Entity,
     Membership,
+    NameRefused,
     Operator,
     Service,
     Sources,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    decode_changes,
+    encode_changes,
 )
 from corpid.rules.directory.sources import UNKNOWN
 from corpid.rules.directory.words import words_of

@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
+from corpid.rules.directory.memberships import (
+    SEARCH_SERVICES,
+    SENDING_SECONDS,
+    ConditionOperator,
+    Member,
+    MemberCondition,
+    MemberName,
+    MemberQuery,
+    OpenInvitation,
+    RoleOrder,
+    RoleSearch,
+    SortedBy,
+    being_sent,
+)
 from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import SEARCH_SERVICES, Member
 from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import (
     LIMIT,
@@ -28,7 +40,7 @@ from corpid.stores.sql.directory import make_pattern
 from corpid.stores.sql.lists import bind_words, decode_member, has_word
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Query, Statement, by_shape, query
+from corpid.stores.sql.statements import Query, Row, Statement, by_shape, query
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     DUE,
@@ -47,17 +59,7 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from corpid.rules.directory.queries import (
-        ConditionOperator,
-        MemberCondition,
-        MemberName,
-        MemberQuery,
-        RoleOrder,
-        RoleSearch,
-        SortedBy,
-    )
     from corpid.rules.directory.records import Assignment, Entity, Membership
-    from corpid.stores.sql.statements import Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
 
@@ -335,7 +337,7 @@ class Invitations(Part):
     async def settle(self, invited: OpenInvitation, *, taken: float, becomes: int) -> bool:
         """Store the outcome of an e-mail, if this process still has it.
 
-        `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
+        `becomes` is a moment in epoch seconds, or a mark of `rules.directory.memberships`.
         """
         return await self._database.write(_mark_invitation, self._values(invited, being_sent(taken), becomes)) == 1
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import sqlalchemy as sa
 
 from corpid.rules.directory.access_review import AccessReview, ReviewDecision
-from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.invitations import SENDING_SECONDS
+from corpid.rules.directory.memberships import SENDING_SECONDS
 from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
-from corpid.rules.directory.records import Assignment, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.records import Assignment, ChangedMeanwhile, Membership, ThirdPartyAssignment, User
 from corpid.stores.sql.columns import (
     LIMIT,
     columns,
@@ -26,7 +25,7 @@ from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS
 from corpid.stores.sql.members import TOKENS
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import IsAmong, Row, Statement, by_shape, insert, parameters, query
+from corpid.stores.sql.statements import Database, IsAmong, Row, Statement, by_shape, insert, parameters, query
 from corpid.stores.sql.tables import (
     HAS_END,
     NOTICE_ORDER,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-    from corpid.stores.sql.statements import Database
 
 E = TypeVar("E", bound=Assignment | ThirdPartyAssignment)
 _NOTICES: Final = record_table(notices, QueuedNotice)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.stores import Clock, machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
 from corpid.stores.encryption_at_rest import SecretCipher

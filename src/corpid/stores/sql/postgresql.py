@@ -28,14 +28,12 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
+from corpid.rules.directory.records import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
 from corpid.rules.failures import StoreUnavailable
-from corpid.stores.sql.statements import Database, Row, Transaction, by_shape
+from corpid.stores.sql.statements import Database, Row, Statement, Transaction, by_shape
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from corpid.stores.sql.statements import Statement
 
     Admission: TypeAlias = Callable[[Any], Awaitable[None]]
     Question: TypeAlias = Callable[[Any, str, Row], Awaitable[Any]]

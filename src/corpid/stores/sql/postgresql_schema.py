@@ -24,13 +24,19 @@ from corpid.stores.sql.migration import (
     MigrationStopped,
     PoolerRefused,
 )
-from corpid.stores.sql.postgresql import DIRECTLY, DRIVER_ERRORS, is_pooled, name_application, parse_address
+from corpid.stores.sql.postgresql import (
+    DIRECTLY,
+    DRIVER_ERRORS,
+    DatabaseAddress,
+    is_pooled,
+    name_application,
+    parse_address,
+)
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
-    from corpid.stores.sql.postgresql import DatabaseAddress
 
 T = TypeVar("T")
 

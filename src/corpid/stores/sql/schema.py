@@ -21,7 +21,10 @@ from corpid.stores.sql.migration import (
     EXPAND,
     FILL,
     OLDEST,
+    Backfill,
+    Migration,
     MigrationStopped,
+    MigrationTarget,
     SchemaNewer,
     SchemaOlder,
     SchemaTooOld,
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
 
     from alembic.operations import Operations
 
-    from corpid.stores.sql.migration import Backfill, Migration, MigrationTarget
 
 _SQLITE: Final = "sqlite:///"
 _REVISION: Final = sa.Table(

@@ -26,13 +26,12 @@ from corpid.stores.sql.columns import (
     text_parameter,
 )
 from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Statement, by_shape, insert, parameters, upsert
+from corpid.stores.sql.statements import Database, Statement, by_shape, insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
-    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.audit import AuditEvent
     from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.statements import Database
 
 _SESSIONS: Final = record_table(sessions, Session)
 _CREDENTIALS: Final = record_codec(Credentials)

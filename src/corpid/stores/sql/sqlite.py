@@ -26,16 +26,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
-from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
+from corpid.rules.directory.records import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.migration import DatabaseBusy, DatabaseUnreachable
-from corpid.stores.sql.statements import Row, Transaction
+from corpid.stores.sql.statements import Row, Statement, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from corpid.stores.sql.statements import Statement
 
 
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})

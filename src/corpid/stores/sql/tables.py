@@ -13,7 +13,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.authentication.records import Credentials, EmailChange, FactorLink, Passkey, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.data_loss import ClientClock

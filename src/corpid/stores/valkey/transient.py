@@ -38,14 +38,22 @@ from corpid.stores import READINESS, READINESS_SECONDS, Clock, milliseconds
 from corpid.stores.transient import OpenedStore, OrderlyStops, TransientEngine
 from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.incarnations import Closing, NoOrderlyStops, StoreIncarnation
-from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
+from corpid.stores.valkey.link import (
+    ANSWER_SECONDS,
+    Answer,
+    Command,
+    EngineAddress,
+    EngineLink,
+    connect,
+    packed,
+    parse_addresses,
+)
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology, primaries
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
-    from corpid.stores.valkey.link import Answer, Command, EngineAddress, EngineLink
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -12,24 +12,31 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from corpid.flows.account import account_sessions, own_data, own_email, own_factors
-from corpid.flows.account.account_sessions import AccountRequest
+from corpid.flows.account.account_sessions import AccountRequest, PastSignIn, SignedInBrowser
 from corpid.flows.account.own_data import request_deletion, withdraw_deletion
 from corpid.flows.authentication import completion, consents
 from corpid.flows.authentication.own_pages import SIGN_OUT_PATH
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import own_access
 from corpid.flows.directory.approvals import NoRequest
-from corpid.flows.directory.own_access import AlreadyAsked, AlreadyHeld, TooManyAsked
+from corpid.flows.directory.own_access import (
+    AlreadyAsked,
+    AlreadyHeld,
+    Giver,
+    OwnEntity,
+    OwnRequest,
+    OwnRole,
+    TooManyAsked,
+)
 from corpid.flows.directory.write import Refused
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.directory import access_texts, roles
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, decision_reason
-from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.parties import consent_items, consent_summary
+from corpid.rules.directory.records import Assignment, Conflict, Entity, Service
 from corpid.rules.directory.role_forms import row_of
 from corpid.rules.directory.values import NO_END
 from corpid.rules.limits import (
@@ -42,7 +49,7 @@ from corpid.rules.limits import (
     MINUTE,
 )
 from corpid.rules.oauth import acr
-from corpid.texts import counted, phrase
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web import sites
 from corpid.web.account import factors
 from corpid.web.account.factors import count_once
@@ -57,20 +64,23 @@ from corpid.web.pages.components import (
     Entry,
     EntryList,
     Facts,
+    Field,
     ForeignText,
     Form,
     Heading,
     Items,
     Label,
+    Link,
     LinkList,
     Links,
     Paragraph,
     QuietButtons,
     Radios,
     Subsection,
+    Value,
+    View,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.pages.translations import LANGUAGES, lookup
 from corpid.web.pages.views import Problem
@@ -81,19 +91,12 @@ if TYPE_CHECKING:
     from datetime import date
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
-    from corpid.flows.account.account_sessions import PastSignIn, SignedInBrowser
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.authentication.consents import SharedWith
-    from corpid.flows.directory.own_access import Giver, OwnEntity, OwnRequest, OwnRole
     from corpid.rules.authentication.records import EmailChange
-    from corpid.rules.directory.records import Assignment, Entity, Service
-    from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.components import Value
     from corpid.web.pages.role_fields import Option
-    from corpid.web.pages.views import View
 
 SHARING: Final = "sharing"
 STOP_SHARING: Final = "stop-sharing"

@@ -12,22 +12,48 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 from corpid.flows import encrypted_values
 from corpid.flows.account import enrolment_steps, enrolments
-from corpid.flows.account.enrolments import EnrolmentStopped, HelpLapsed, InvitationExpired, NotHere, OpenElsewhere
+from corpid.flows.account.enrolments import (
+    Enrolment,
+    EnrolmentContext,
+    EnrolmentStopped,
+    HelpLapsed,
+    InvitationExpired,
+    NotHere,
+    OpenElsewhere,
+)
 from corpid.flows.account.links import PURPOSES, EnrolmentStep, Purpose, chosen_steps
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Repeated, SentForm, Throttled
 from corpid.flows.directory import acceptance
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.oauth import parameters
-from corpid.texts import Phrase, counted, phrase
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.account import factors
 from corpid.web.context import ENTERED, WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.components import BoldName, Disclosure, Form, Page, Paragraph, PasskeyForm, QuietButtons
-from corpid.web.pages.layout import BARE, ButtonForm, Field, FieldError, FormView, Frame, Link, ViewPart, time_limit
+from corpid.web.pages.components import (
+    BARE,
+    BoldName,
+    ButtonForm,
+    Disclosure,
+    Field,
+    FieldError,
+    Form,
+    FormView,
+    Frame,
+    Link,
+    Page,
+    Paragraph,
+    Part,
+    PasskeyForm,
+    QuietButtons,
+    View,
+    ViewPart,
+    in_frame,
+    time_limit,
+)
 from corpid.web.pages.responses import (
     COOKIE_SECONDS,
     add_cookie,
@@ -37,7 +63,7 @@ from corpid.web.pages.responses import (
     see_other,
     throttled_page,
 )
-from corpid.web.pages.views import Problem, View, in_frame, second_factor_form
+from corpid.web.pages.views import Problem, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -45,12 +71,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
-    from corpid.web.pages.components import Part
 
     Submit = Callable[..., Awaitable[Enrolment]]
 

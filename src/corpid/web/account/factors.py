@@ -12,26 +12,29 @@ from starlette.responses import Response
 
 from corpid.flows.account import own_factors, own_sessions
 from corpid.flows.authentication import throttle
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import SentForm
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.passwords import SHORTEST_PASSWORD
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import PASSKEYS_PER_PERSON
-from corpid.texts import counted, phrase
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.account.page_context import AccountContext, AccountPage
 from corpid.web.pages.components import (
     Actions,
     AppKey,
     Cell,
+    Field,
     Form,
     Items,
+    Link,
     LinkList,
     Paragraph,
+    Part,
     PasskeyForm,
     RecoveryCodes,
+    Value,
+    View,
 )
-from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.sites import NotFound, Section
 
@@ -40,10 +43,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.authentication.records import Passkey, PersonFactors
     from corpid.rules.directory.records import User
-    from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.components import Part, Value
-    from corpid.web.pages.views import View
 
 
 _NONE: Final = phrase("None")

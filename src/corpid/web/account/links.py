@@ -31,12 +31,12 @@ from corpid.flows.account.enrolments import (
     InvitationExpired,
     NotHere,
     NotOpened,
+    OpenedLink,
     OpenElsewhere,
 )
 from corpid.flows.account.links import PATH, PURPOSES, chosen_steps
 from corpid.flows.authentication import browsers, interaction_context, interactions, own_pages
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory import acceptance
 from corpid.flows.directory.acceptance import AlreadyBelongs
@@ -48,7 +48,7 @@ from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
-from corpid.texts import phrase
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.account import enrolment
 from corpid.web.account.enrolment import answered_page, show_ending, to_enrolment
 from corpid.web.account.page_context import OPENED_PATH, AccountContext, account_path
@@ -56,17 +56,23 @@ from corpid.web.context import ENTERED, SIGN_IN, WebContext, interaction_path, w
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.own_pages import EXTEND
 from corpid.web.pages.components import (
+    BARE,
     BoldName,
     Cell,
     Disclosure,
     Facts,
+    Field,
     Form,
+    Frame,
+    Link,
     Page,
     Paragraph,
+    Part,
     QuietButtons,
     Subsection,
+    View,
+    ViewPart,
 )
-from corpid.web.pages.layout import BARE, Field, Frame, Link, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import (
     add_cookie,
@@ -77,20 +83,17 @@ from corpid.web.pages.responses import (
     see_other,
     throttled_page,
 )
-from corpid.web.pages.views import Problem, View
+from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.enrolments import OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import EmailChange
-    from corpid.rules.directory.invitations import OpenInvitation
+    from corpid.rules.directory.memberships import OpenInvitation
     from corpid.rules.directory.records import Entity
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Part
 
 _FORM: Final = "link code"
 """what its form is bound to in addition to the browser (D35)"""

@@ -11,7 +11,7 @@ from corpid.flows.authentication import interactions
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.own_pages import EXTEND
-from corpid.web.pages.layout import ButtonForm, Frame, Link, time_limit
+from corpid.web.pages.components import ButtonForm, Frame, Link, time_limit
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:

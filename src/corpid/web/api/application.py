@@ -15,17 +15,16 @@ from starlette.routing import compile_path
 
 from corpid.flows import rate_limits
 from corpid.flows.oauth import token
-from corpid.rules.directory.actors import ApiClient
+from corpid.rules.directory.access import ApiClient
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.oauth.api_client import API_PATH
 from corpid.rules.oauth.errors import InsufficientScope
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.readers import suggestion
-from corpid.web.api.calls import CHANGE_REASON, Call
+from corpid.web.api.calls import CHANGE_REASON, Call, Problem
 from corpid.web.api.openapi import MOST_ID_CHARACTERS, build_document
 from corpid.web.api.operations import OPERATIONS, Operation, Query
-from corpid.web.api.problems import Problem
 from corpid.web.http.documents import PublicDocument
 from corpid.web.http.requests import client_request, headers
 

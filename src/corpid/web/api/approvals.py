@@ -12,12 +12,10 @@ import msgspec
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ALL_SCOPES
+from corpid.rules.directory.access import ALL_SCOPES, Forbidden
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, ApprovalState
 from corpid.rules.readers import unknown_field
-from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, Call, respond, respond_page, show
-from corpid.web.api.problems import Problem
+from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, Call, Problem, respond, respond_page, show
 
 if TYPE_CHECKING:
     from starlette.responses import Response

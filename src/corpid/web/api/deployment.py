@@ -14,13 +14,12 @@ from corpid.flows.directory import objects
 from corpid.flows.operations import audit, audit_seals, buffers, readiness, signing_keys
 from corpid.flows.operations.overview import overview
 from corpid.rules import signing_keys as rules
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit import AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.directory.nodes import SHOWN, Json, pointer
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.readers import unknown_field
-from corpid.web.api.calls import JSON, Answer, Call, parse_json, read_number, respond, respond_page, show
-from corpid.web.api.problems import Problem
+from corpid.web.api.calls import JSON, Answer, Call, Problem, parse_json, read_number, respond, respond_page, show
 from corpid.web.http.documents import PublicDocument
 
 if TYPE_CHECKING:

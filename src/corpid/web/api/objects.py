@@ -13,18 +13,19 @@ from corpid.flows.directory.lists import UnknownPlace, UnknownSort
 from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import token
 from corpid.rules.directory.access import Object, refuse_early
-from corpid.rules.directory.document import DirectoryDocument, from_nodes, parse
+from corpid.rules.directory.document import KINDS, DirectoryDocument, from_nodes, parse
 from corpid.rules.directory.lists import MOST_COUNTED, MOST_EXPORTED
 from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, FileProblem, JsonDocument, nodes
 from corpid.rules.directory.objects import InvalidObject, Resource
 from corpid.rules.directory.records import ChangeRequest, User
-from corpid.rules.directory.sections import KINDS
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
 from corpid.web.api import approvals
 from corpid.web.api.calls import (
     JSON,
     MERGE_PATCH,
     Answer,
+    Call,
+    Problem,
     parse_json,
     read_cursor,
     respond,
@@ -32,7 +33,6 @@ from corpid.web.api.calls import (
     unknown_cursor,
     write_cursor,
 )
-from corpid.web.api.problems import Problem
 from corpid.web.pages.responses import CsvFile
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from corpid.rules.oauth.api_client import StoredResponse
-    from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
 BACKWARDS: Final = "~"

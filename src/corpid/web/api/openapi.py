@@ -11,13 +11,12 @@ from msgspec.structs import asdict
 
 from corpid import __version__
 from corpid.flows.operations.overview import EngineStates, Overview, ProcessSummary
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEntry
+from corpid.rules.audit import AuditAction, AuditEntry
 from corpid.rules.audit_seals import SealFinding
-from corpid.rules.directory.invitations import EmailState
+from corpid.rules.directory.document import SECTIONS
+from corpid.rules.directory.memberships import EmailState
 from corpid.rules.directory.objects import RESOURCES, Resource
 from corpid.rules.directory.records import MemberDetails
-from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
 from corpid.rules.oauth.api_client import API_PATH, API_SCOPE_MEANINGS
 from corpid.web.api.calls import CHANGE_REASON

@@ -10,29 +10,36 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
-from corpid.flows.directory import access_review, invitations, member_changes, objects, person_records
+from corpid.flows.directory import access_review, invitations, members, objects, people
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import list_with_records
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.flows.operations import erasure
-from corpid.rules.directory import member_details
-from corpid.rules.directory.access import Object, refuse_early
-from corpid.rules.directory.actors import ALL_SCOPES
-from corpid.rules.directory.invitations import email_state, was_invitation
+from corpid.rules.directory import memberships
+from corpid.rules.directory.access import ALL_SCOPES, Object, refuse_early
 from corpid.rules.directory.lists import DELETION_REQUESTS
-from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.members import visible_members
+from corpid.rules.directory.memberships import details_of, email_state, was_invitation
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN, Json
 from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id
-from corpid.rules.directory.records import ChangeRequest, MemberDetails, Membership
+from corpid.rules.directory.records import (
+    Assignment,
+    ChangeRequest,
+    MemberDetails,
+    Membership,
+    ThirdPartyAssignment,
+    User,
+)
 from corpid.rules.readers import unknown_field
 from corpid.web.api import approvals
 from corpid.web.api.calls import (
     JSON,
     Answer,
+    Call,
+    Problem,
     parse_json,
     read_cursor,
     read_number,
@@ -41,17 +48,14 @@ from corpid.web.api.calls import (
     show,
     write_cursor,
 )
-from corpid.web.api.problems import Problem
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.access_review import ReviewedPerson
     from corpid.rules.authentication.records import Session
-    from corpid.rules.directory.records import Assignment, ThirdPartyAssignment, User
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.rules.oauth.consent import Consent
-    from corpid.web.api.calls import Call
 
 _WHERE: Final = {UNKNOWN_BROWSERS: "new", LINK_GUESSES: "link"}
 """group of browsers → its word, as the audit has it; any other is a known browser"""
@@ -66,9 +70,7 @@ async def list_sessions(call: Call) -> Response:
     """A page of a person's sessions, the latest first."""
     registry, limit, after = call.registry, call.given["limit"], call.after(2)
     start = (-read_number(after[0]), after[1]) if after else None
-    user, found = await person_records.list_sessions(
-        registry, call.given["user"], actor=call.actor, now=call.context.now
-    )
+    user, found = await people.list_sessions(registry, call.given["user"], actor=call.actor, now=call.context.now)
     if user is None:
         return respond_page([])
     rest = sorted((each for each in found if start is None or _session_order(each) > start), key=_session_order)
@@ -86,13 +88,13 @@ async def end_session(call: Call) -> Response:
     _, found = await _session(call)
     if not call.matches(_session_tag(call, found)):
         raise ObjectChanged
-    if not await person_records.end_session(call.registry, found, actor=call.actor):
+    if not await people.end_session(call.registry, found, actor=call.actor):
         raise ObjectNotFound
     return respond(Answer(status=204))
 
 
 async def end_sessions(call: Call) -> Response:
-    if not await person_records.end_sessions(call.registry, call.given["user"], actor=call.actor):
+    if not await people.end_sessions(call.registry, call.given["user"], actor=call.actor):
         raise ObjectNotFound
     return respond(Answer(status=204))
 
@@ -100,7 +102,7 @@ async def end_sessions(call: Call) -> Response:
 async def list_locks(call: Call) -> Response:
     """The pauses after wrong codes that hold for a person."""
     registry = call.registry
-    user, found = await person_records.list_locks(registry, call.given["user"], actor=call.actor, now=call.context.now)
+    user, found = await people.list_locks(registry, call.given["user"], actor=call.actor, now=call.context.now)
     if user is None:
         return respond_page([])
     items = [
@@ -119,7 +121,7 @@ async def list_locks(call: Call) -> Response:
 async def end_locks(call: Call) -> Response:
     """End the pauses and delays of a person."""
     provider = call.provider
-    ended = await person_records.end_locks(
+    ended = await people.end_locks(
         provider.registry, provider.transient, provider.policy.deployment_url, call.given["user"],
         actor=call.actor, now=call.context.now,
     )  # fmt: skip
@@ -131,9 +133,7 @@ async def end_locks(call: Call) -> Response:
 async def list_consents(call: Call) -> Response:
     """A page of what a person agreed to share."""
     registry, limit, after = call.registry, call.given["limit"], call.after(4)
-    user, found = await person_records.list_consents_by_name(
-        registry, call.actor, call.given["user"], now=call.context.now
-    )
+    user, found = await people.list_consents_by_name(registry, call.actor, call.given["user"], now=call.context.now)
     rest = sorted((each for each in found if _consent_place(each) > after), key=_consent_place)
     items = [_consent_members(user, each) for each in rest[:limit] if user is not None]
     return respond_page(items, _consent_place(rest[limit - 1]) if len(rest) > limit else "")
@@ -201,7 +201,7 @@ async def add_invitation(call: Call) -> Response:
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=entity_id))
 
     async def add() -> Answer:
-        made = await member_changes.submit_invitation(
+        made = await members.submit_invitation(
             call.registry, InvitationLimit.for_request(call.context), details, actor=call.actor, entity_id=entity_id, send=send,
             asking=RequestDetails(call.actor.reason, call.context.now, call.web.new_user_id()), new_id=call.web.new_user_id,
         )  # fmt: skip
@@ -278,14 +278,14 @@ async def _session(call: Call) -> tuple[User, Session]:
         user_id, name = read_cursor(call.given["id"], 2)
     except Problem:
         raise ObjectNotFound from None
-    found = await person_records.find_session(call.registry, user_id, name, actor=call.actor, now=call.context.now)
+    found = await people.find_session(call.registry, user_id, name, actor=call.actor, now=call.context.now)
     if found is None:
         raise ObjectNotFound
     return found
 
 
 def _session_order(session: Session) -> tuple[int, str]:
-    return -session.auth_time, person_records.derive_session_name(session)
+    return -session.auth_time, people.derive_session_name(session)
 
 
 def _session_tag(call: Call, session: Session) -> str:
@@ -295,7 +295,7 @@ def _session_tag(call: Call, session: Session) -> str:
 
 def _session_members(call: Call, user: User, session: Session) -> dict[str, Any]:
     return {
-        "id": write_cursor((user.user_id, person_records.derive_session_name(session))),
+        "id": write_cursor((user.user_id, people.derive_session_name(session))),
         "user": user.user_name,
         "user_id": user.user_id,
         "purpose": session.purpose,
@@ -396,8 +396,8 @@ def _reviewed_members(found: ReviewedPerson) -> dict[str, Any]:
     return {
         "membership": membership.membership_id,
         "user_id": found.user.user_id,
-        "user": member_details.identity(membership, found.user),
-        "name": member_details.member_full_name(membership, found.user),
+        "user": memberships.identity(membership, found.user),
+        "name": memberships.member_full_name(membership, found.user),
         "enabled": membership.enabled,
         "invited": membership.invited,
         "level": held.level if held else "",

@@ -30,7 +30,7 @@ from corpid.flows.authentication.browsers import Browser, FormHandled, Submitted
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
-from corpid.flows.authentication.sign_in import InvalidInput, SignInStopped
+from corpid.flows.authentication.sign_in import SignInStopped
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication import sign_in as machine
@@ -40,15 +40,14 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import Phrase, phrase
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.authentication import pages
 from corpid.web.authentication.pages import AT_ONCE, Retry, final_frame
 from corpid.web.context import ARRIVE, ENTERED, WebContext, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors, views
-from corpid.web.pages.components import BoldName, Form, Page
+from corpid.web.pages.components import BARE, BoldName, FieldError, Form, Frame, Link, Page, View, ViewPart, client_site
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import BARE, FieldError, Frame, Link, ViewPart, client_site
 from corpid.web.pages.responses import (
     add_cookie,
     leave,
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session
     from corpid.rules.oauth.records import Client
-    from corpid.web.pages.views import View
 
 _WAITS: Final = 20
 _WAIT_SECONDS: Final = 0.05

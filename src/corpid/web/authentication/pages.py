@@ -28,8 +28,8 @@ from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, WebContext, interaction_path, with_parameter
 from corpid.web.pages import views
-from corpid.web.pages.layout import ButtonForm, FieldError, Frame, time_limit
-from corpid.web.pages.views import AskPasskey, View, in_frame, second_factor_form
+from corpid.web.pages.components import ButtonForm, FieldError, Frame, View, in_frame, time_limit
+from corpid.web.pages.views import AskPasskey, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

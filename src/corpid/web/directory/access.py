@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import import_access, members, role_assignment
+from corpid.flows.directory import imports, members, role_assignment
 from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import MemberFilter, UnknownMember, load_member
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
-from corpid.flows.directory.role_assignment import UnknownRole
+from corpid.flows.directory.role_assignment import EntityRole, UnknownRole
 from corpid.flows.directory.write import Refused, needs_approval
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_CHANGES, kind_needs_approval
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, Change
-from corpid.rules.directory.role_forms import form_of, row_of
+from corpid.rules.directory.records import Assignment, Change, Service, ThirdPartyAssignment
+from corpid.rules.directory.role_forms import RoleForm, form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, MOST_TYPED, PARAMETER
-from corpid.texts import counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import PortalContext, PortalPage, names_shown, saved_or_requested
 from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, UPLOADED, choose_person, choose_role
@@ -36,38 +34,42 @@ from corpid.web.pages.components import (
     Cell,
     Disclosure,
     Facts,
+    Field,
+    FieldError,
     Form,
     Heading,
     Items,
+    Link,
     Page,
     Paragraph,
     Part,
     Radios,
+    Value,
+    View,
     table,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import CsvFile
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section, version_of
+from corpid.web.sites import (
+    Check,
+    ConfirmationRequired,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Section,
+    check_page,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date
-    from typing import Literal
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
-    from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.flows.directory.imports import ImportPlan, ImportPlanLine, Verb
     from corpid.rules.directory.lists import ListTotal
-    from corpid.rules.directory.nodes import FileProblem
-    from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Service, ThirdPartyAssignment
-    from corpid.rules.directory.role_forms import RoleForm
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Value
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import View
+    from corpid.rules.directory.memberships import Member
 
 NEW: Final = "access/new"
 CHANGE: Final = "access/change"
@@ -730,7 +732,7 @@ async def ask_import(at: PortalContext) -> Check | Page:
     async def submit() -> FormResult:
         if not number:
             raise ConfirmationRequired
-        writing = import_access.submit_import(
+        writing = imports.submit_import(
             at.registry,
             InvitationLimit.for_request(at.context),
             at.actor,
@@ -771,7 +773,7 @@ async def _plan_import(at: PortalContext) -> ImportPlan:
     if len(typed) > MOST_TYPED:
         raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_TYPED), field="table")
     try:
-        plan = await import_access.plan_import(
+        plan = await imports.plan_import(
             at.registry, at.actor, at.entity, typed, now=context.now, today=context.day,
             new_id=at.web.new_user_id,
         )  # fmt: skip

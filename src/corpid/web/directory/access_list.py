@@ -7,50 +7,49 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 from urllib.parse import urlencode
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
-from corpid.flows.directory.approvals import find_requested_removals
-from corpid.flows.directory.lists import read_all
+from corpid.flows.directory.approvals import RequestedRemovals, find_requested_removals
+from corpid.flows.directory.lists import ListPage, read_all
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
-from corpid.flows.directory.role_assignment import RoleFilter
+from corpid.flows.directory.role_assignment import EntityRole, RoleFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.approvals import kind_needs_approval
-from corpid.rules.directory.queries import RoleOrder
+from corpid.rules.directory.memberships import RoleOrder
 from corpid.rules.directory.values import NO_BEGINNING
-from corpid.texts import Phrase, counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, await_change, names_shown
 from corpid.web.directory.people import PERSON, SORT, choice_filter, export_list, sorting_column
 from corpid.web.pages.change_sentences import list_parameters
 from corpid.web.pages.components import (
     LEAVE_OUT,
+    ROW,
     SELECT,
     Actions,
     Cell,
     Choice,
     Column,
+    Field,
     Filters,
     Label,
+    Link,
     Paragraph,
+    Part,
     Selection,
     Table,
+    Value,
+    View,
+    counted_pager,
     is_chosen,
     last_day,
     table,
 )
-from corpid.web.pages.layout import ROW, Field, Link, counted_pager
-from corpid.web.sites import NAMES_CHANGED, FormResult, Section, SeeOther, await_found, version_of
+from corpid.web.sites import NAMES_CHANGED, Check, FormResult, Section, SeeOther, await_found, check_page, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.approvals import RequestedRemovals
-    from corpid.flows.directory.lists import ListPage
-    from corpid.flows.directory.role_assignment import EntityRole
-    from corpid.web.pages.components import Part, Value
-    from corpid.web.pages.views import View
 
 ACCESS: Final = "access"
 _END: Final = f"{ACCESS}/end"

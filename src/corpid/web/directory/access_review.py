@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members, role_assignment
-from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
-from corpid.flows.directory.approvals import find_requested_removals
+from corpid.flows.directory.access_review import (
+    AccessChanged,
+    KeepDecision,
+    NoOpenReview,
+    ReviewIncomplete,
+    ReviewState,
+)
+from corpid.flows.directory.access_review import ReviewedPerson as Found
+from corpid.flows.directory.approvals import RequestedRemovals, find_requested_removals
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.operations import history
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.memberships import Member
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Assignment, Service
-from corpid.texts import counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Assignment, Service, ThirdPartyAssignment
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.access import FROM, REMOVE, this_member
 from corpid.web.directory.access_list import REMOVAL_REQUESTED, check_end
 from corpid.web.directory.member_texts import REFUSALS, STATES, rejected
@@ -31,6 +36,7 @@ from corpid.web.directory.people import FILTERS, PERSON, list_filters, read_filt
 from corpid.web.directory.person import ask_about, membership_id_of, name_role
 from corpid.web.pages.change_sentences import name_author
 from corpid.web.pages.components import (
+    ROW,
     SELECT,
     Actions,
     Cell,
@@ -38,26 +44,23 @@ from corpid.web.pages.components import (
     Column,
     Filters,
     Label,
+    Link,
+    NavigationLink,
     Paragraph,
+    Part,
     Selection,
     Table,
     Tabs,
+    Value,
+    View,
+    counted_pager,
 )
-from corpid.web.pages.layout import ROW, Link, NavigationLink, counted_pager
-from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Section, await_found
+from corpid.web.sites import NAMES_CHANGED, Check, FormResult, NotFound, Section, await_found, check_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import date
 
-    from corpid.flows.directory.access_review import ReviewedPerson as Found
-    from corpid.flows.directory.access_review import ReviewState
-    from corpid.flows.directory.approvals import RequestedRemovals
-    from corpid.rules.directory.records import ThirdPartyAssignment
     from corpid.rules.directory.roles import RoleRecords
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Part, Value
-    from corpid.web.pages.views import View
 
 REVIEW: Final = REVIEW_PAGE
 _SIGN_OFF: Final = f"{REVIEW}/sign-off"

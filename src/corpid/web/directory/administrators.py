@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
 from corpid.rules.directory import access as conditions
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.lists import SERVICES
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, Change, Service
-from corpid.texts import phrase
-from corpid.web.check import Check, check_page
+from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
+    Administrator,
+    AdministratorLevel,
+    AdministratorServices,
+    Change,
+    Service,
+)
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.directory.page_context import SETTINGS, PortalContext, PortalPage, names_shown
 from corpid.web.directory.people import choose_person
 from corpid.web.pages.components import (
@@ -22,27 +27,25 @@ from corpid.web.pages.components import (
     Actions,
     Cell,
     Checkboxes,
+    FieldError,
     Form,
     Label,
+    Link,
     Page,
     Paragraph,
     Part,
     Radios,
     Value,
+    View,
     table,
 )
-from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther, version_of
+from corpid.web.sites import Check, FormResult, InvalidForm, NotFound, Section, SeeOther, check_page, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.appointments import MemberLevel
     from corpid.rules.directory.access import Condition, Level
-    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices
-    from corpid.texts import Phrase
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import View
 
 ADMINISTRATORS: Final = "administrators"
 _APPOINT: Final = f"{ADMINISTRATORS}/appoint"

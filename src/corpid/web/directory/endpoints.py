@@ -18,9 +18,8 @@ from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.change_texts import describe_done
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
-from corpid.rules.directory.records import ENTITY_STATUSES
-from corpid.texts import counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.rules.directory.records import ENTITY_STATUSES, EntityStatus
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory import (
     access,
     access_list,
@@ -51,18 +50,20 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
 )
 from corpid.web.own_pages import forbidden_page, serve
-from corpid.web.pages.components import Alert, Alerts, Heading, Label, LinkList, Paragraph, Part, Timeline
+from corpid.web.pages.components import Alert, Alerts, Heading, Label, LinkList, Paragraph, Part, Timeline, View
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
     UNDO_PAGE,
     UNDONE,
+    Check,
     EntryRefused,
     FormResult,
     Section,
     SeeOther,
     Site,
     SiteUndo,
+    check_page,
     first_page,
     ways_out,
 )
@@ -75,12 +76,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.directory.portal import PortalRequest
-    from corpid.rules.directory.queries import EntityTotals
-    from corpid.rules.directory.records import EntityStatus
-    from corpid.texts import Phrase
+    from corpid.rules.directory.memberships import EntityTotals
     from corpid.web import sites
     from corpid.web.context import WebContext
-    from corpid.web.pages.views import View
 
 
 _UNDO: Final = "undo"

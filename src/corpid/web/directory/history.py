@@ -23,20 +23,26 @@ from corpid.web.pages import change_sentences as texts
 from corpid.web.pages.components import (
     Column,
     Facts,
+    Field,
+    FieldError,
     Filters,
     Group,
     Heading,
+    Link,
     Paragraph,
     Table,
     Timeline,
     TimelineEntry,
+    Value,
+    View,
+    pager_of,
+    read_number,
     table,
 )
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.folding import PAGE, Actions, fold_actions, read_actions
-from corpid.web.pages.layout import Field, Link, pager_of, read_number
 from corpid.web.pages.responses import CsvFile
-from corpid.web.pages.translations import translator_of
+from corpid.web.pages.translations import Translator, translator_of
 from corpid.web.sites import NotFound, Section
 
 if TYPE_CHECKING:
@@ -45,11 +51,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.operations.history import HistoryNames
-    from corpid.rules.audit_records import AuditEntry, AuditPart
-    from corpid.web.pages.components import Value
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.translations import Translator
-    from corpid.web.pages.views import View
+    from corpid.rules.audit import AuditEntry, AuditPart
 
 HISTORY: Final = "history"
 _EXPORT: Final = f"{HISTORY}/export"

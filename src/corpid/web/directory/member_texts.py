@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.invitations import TooManyInvitations
-from corpid.flows.directory.member_changes import LastOwner
+from corpid.flows.directory.members import LastOwner
 from corpid.flows.directory.write import IdentifierConflict, NoReason, Refused
-from corpid.rules.directory.access import BELONGS_OR_INVITED, BELOW, OWNER_STAYS, SOMEBODY_ELSE, WITHIN_REACH, Forbidden
-from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.access import (
+    BELONGS_OR_INVITED,
+    BELOW,
+    OWNER_STAYS,
+    SOMEBODY_ELSE,
+    WITHIN_REACH,
+    Condition,
+    Forbidden,
+)
+from corpid.rules.directory.records import Administrator, Conflict, Entity
 from corpid.rules.limits import (
     DAY,
     HOUR,
@@ -21,7 +28,7 @@ from corpid.rules.limits import (
     PASSWORD_LINK_SECONDS,
     SECOND_FACTOR_LINK_SECONDS,
 )
-from corpid.texts import Phrase, phrase
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.directory.page_context import NO_REASON
 from corpid.web.pages.components import Label, Tone
 from corpid.web.pages.errors import refusal_of
@@ -31,9 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.directory.member_help import Help
-    from corpid.rules.directory.access import Condition
-    from corpid.rules.directory.queries import MemberState
-    from corpid.rules.directory.records import Administrator, Entity
+    from corpid.rules.directory.memberships import MemberState
 
 STATES: Final[Mapping[MemberState, Phrase]] = {
     "active": phrase("Active"),

@@ -10,20 +10,26 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from corpid.flows.authentication import interactions
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
 from corpid.flows.directory.notice_texts import OF_ENTITY
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.portal import PortalRequest
 from corpid.flows.directory.write import NoReason, Refused, RequestDetails, guard_records, write_changes
-from corpid.rules.directory.access import Forbidden, Object, refuse_early
+from corpid.rules.directory.access import EntityAdministrator, Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
-from corpid.rules.directory.changes import Conflict, Precondition
-from corpid.rules.directory.records import Membership
-from corpid.texts import phrase
+from corpid.rules.directory.records import (
+    AdministratorLevel,
+    Change,
+    ChangeRequest,
+    Conflict,
+    Entity,
+    Membership,
+    Precondition,
+)
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web import sites
+from corpid.web.pages.components import Advice, Frame, Link, Navigation, NavigationLink
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
 from corpid.web.pages.views import Problem
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
@@ -39,10 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
-    from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import AdministratorLevel, Change, ChangeRequest, Entity
-    from corpid.texts import Phrase
+    from corpid.rules.directory.memberships import Member
     from corpid.web.context import WebContext
 
 ORGANISATION: Final = "organisation"

@@ -6,27 +6,34 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypedDict, TypeVar, cast, get_args
 from urllib.parse import urlencode
 
-from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import member_changes, members, role_assignment
-from corpid.flows.directory.bulk_members import MOST_SELECTED, preview_bulk, select_filtered, select_members, write_bulk
+from corpid.flows.directory import members, role_assignment
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
 from corpid.flows.directory.lists import read_all
-from corpid.flows.directory.member_changes import MOST_INVITED
-from corpid.flows.directory.members import MemberFilter, UnknownMember
+from corpid.flows.directory.members import (
+    MOST_INVITED,
+    MOST_SELECTED,
+    LeftOut,
+    MemberAction,
+    MemberFilter,
+    MemberSummary,
+    UnknownMember,
+    preview_bulk,
+    select_filtered,
+    select_members,
+    write_bulk,
+)
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
 from corpid.rules.directory import tables
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import details, duration, role_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
-from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
-from corpid.rules.directory.queries import MemberState
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
+from corpid.rules.directory.memberships import PLAIN_DETAILS, InvalidDetails, Member, MemberState, check_details
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Assignment, Entity, MemberDetails, Service
 from corpid.rules.directory.role_forms import RoleForm, row_of
 from corpid.rules.fields import fields_of
-from corpid.texts import Phrase, counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.member_texts import (
     EACH_GETS,
     REFUSALS,
@@ -42,42 +49,54 @@ from corpid.web.http.requests import UPLOAD
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     LEAVE_OUT,
+    ROW,
     SELECT,
     Cell,
     Choice,
     Column,
+    Component,
     Disclosure,
+    Field,
+    FieldError,
     Filters,
     Form,
     Heading,
     Items,
     Label,
+    Link,
     Page,
     Paragraph,
     Selection,
     Table,
     Value,
+    View,
+    ViewPart,
+    counted_pager,
     is_chosen,
+    pager_of,
     table,
 )
-from corpid.web.pages.layout import ROW, Component, Field, Link, ViewPart, counted_pager, pager_of
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import translator_of
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, Section, SeeOther, await_found, version_of
+from corpid.web.sites import (
+    CHANGED_MEANWHILE,
+    Check,
+    FormResult,
+    InvalidForm,
+    Section,
+    SeeOther,
+    await_found,
+    check_page,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.bulk_members import LeftOut, MemberAction
-    from corpid.flows.directory.members import MemberSummary
-    from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.tables import PastedPerson
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import View
 
 T = TypeVar("T")
 
@@ -764,7 +783,7 @@ async def ask_invitation(at: PortalContext) -> Check:
     if errors := MEMBER.find_errors(typed, required=True):
         raise InvalidForm(*errors)
     details = check_details(MemberDetails(**typed), named=False)
-    if await member_changes.known_addresses(at.registry, [details.email], actor=at.actor):
+    if await members.known_addresses(at.registry, [details.email], actor=at.actor):
         raise InvalidInput(belongs(at.entity), field="email")
     up = at.link(INVITE, phrase("Invite a person"))
     return await _check_invitations(at, [details], MEMBER.show(at.form), up)
@@ -814,7 +833,7 @@ async def _read_people(at: PortalContext) -> list[MemberDetails]:
         )
     found = [each.details for each in people if each.details is not None]
     addresses = [each.email for each in found]
-    known = await member_changes.known_addresses(at.registry, addresses, actor=at.actor)
+    known = await members.known_addresses(at.registry, addresses, actor=at.actor)
     errors = [sentence for each in people if (sentence := _describe_fault(at, each, known)) is not None]
     if errors:
         shown: list[FieldError] = [("people", each) for each in errors[:_ERRORS]]
@@ -915,7 +934,7 @@ async def _submit_invitations(
 ) -> FormResult:
     """Invite people, or request it."""
     try:
-        request = await member_changes.submit_invitations(
+        request = await members.submit_invitations(
             at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor, asking=at.request_details(),
             new_id=at.web.new_user_id, access=access,
         )  # fmt: skip

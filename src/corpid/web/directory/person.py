@@ -11,27 +11,32 @@ from urllib.parse import quote
 import msgspec
 from msgspec import to_builtins
 
-from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
+from corpid.flows.directory import approvals, invitations, member_help, members
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.members import UnknownMember
+from corpid.flows.directory.members import ChangePreview, MemberAccess, UnknownMember
 from corpid.flows.directory.write import Refused, RequestDetails, plan_endings
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access import Condition, Forbidden
 from corpid.rules.directory.change_texts import title_changes
 from corpid.rules.directory.entity_choice import NUMBERS
-from corpid.rules.directory.invitations import email_state
-from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
+from corpid.rules.directory.memberships import PLAIN_DETAILS, InvalidDetails, Member, details_of, email_state
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Administrator, Assignment, Change, MemberDetails, Service
-from corpid.rules.directory.roles import reasons
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    ChangeRequest,
+    MemberDetails,
+    Membership,
+    Service,
+)
+from corpid.rules.directory.roles import RoleRecords, reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
-from corpid.texts import Phrase, counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.access import ALREADY_REQUESTED, CHANGE, NEW, REMOVE, this_member, to_person
 from corpid.web.directory.history import HISTORY, show_last_changes
 from corpid.web.directory.member_texts import (
@@ -39,6 +44,7 @@ from corpid.web.directory.member_texts import (
     HELP_PAGES,
     REFUSALS,
     WHY_NO_HELP,
+    HelpPage,
     administers,
     level_sentence,
     own_access,
@@ -62,36 +68,35 @@ from corpid.web.pages.components import (
     Items,
     Label,
     LetterHead,
+    Link,
     Paragraph,
+    Part,
     Table,
+    Value,
+    View,
+    ViewPart,
     last_day,
+    pager_of,
     table,
 )
-from corpid.web.pages.layout import Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
     NAMES_CHANGED,
+    Check,
     FormResult,
     InvalidForm,
     NotFound,
     Section,
     await_found,
+    check_page,
     version_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from corpid.flows.directory.members import ChangePreview, MemberAccess
-    from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.access import Condition
-    from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import ChangeRequest, Membership
-    from corpid.rules.directory.roles import RoleRecords
-    from corpid.web.directory.member_texts import HelpPage
-    from corpid.web.pages.components import Part, Value
-    from corpid.web.pages.views import View
+    from corpid.rules.audit import AuditEntry
 
 _PLAIN: Final = form_of(MemberDetails, *PLAIN_DETAILS)
 _DETAILS: Final = RecordForm({**MEMBER.fields, **_PLAIN.fields})
@@ -480,7 +485,7 @@ async def save_details(at: PortalContext) -> FormResult:
 
     async def change(asking: RequestDetails) -> ChangeRequest | None:
         limit = InvitationLimit.for_request(at.context)
-        return await member_changes.submit_details(
+        return await members.submit_details(
             at.registry, limit, found.membership, written, actor=at.actor, asking=asking
         )
 
@@ -564,9 +569,9 @@ async def ask_action(at: PortalContext) -> Check:
 
     async def change(asking: RequestDetails) -> ChangeRequest | None:
         if kind in _ENDS:
-            return await member_changes.end_membership(at.registry, found.membership, actor=at.actor, asking=asking)
+            return await members.end_membership(at.registry, found.membership, actor=at.actor, asking=asking)
         limit = InvitationLimit.for_request(at.context)
-        return await member_changes.submit_switch(
+        return await members.submit_switch(
             at.registry, limit, found.membership, enabled=kind == "restore", actor=at.actor, asking=asking
         )
 

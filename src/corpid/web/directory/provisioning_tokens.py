@@ -7,33 +7,42 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows import encrypted_values
 from corpid.flows.account import own_sessions
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.person_names import name_actors
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.names import is_user_id, remedy_of
-from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
-from corpid.texts import counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.rules.directory.provisioning_tokens import (
+    LONGEST_LIFE_DAYS,
+    MOST_TOKENS,
+    RegisteredProvisioningToken,
+    token_name,
+)
+from corpid.rules.directory.records import ChangedMeanwhile, Conflict
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
     PortalPage,
 )
-from corpid.web.pages.components import Actions, Cell, Form, Label, table
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Field,
+    FieldError,
+    Form,
+    FormView,
+    Label,
+    Link,
+    Value,
+    View,
+    table,
+)
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, FormView, Link
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import Check, FormResult, InvalidForm, NotFound, Section, check_page
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Value
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import View
 
 TOKENS: Final = "tokens"
 _NEW: Final = f"{TOKENS}/new"

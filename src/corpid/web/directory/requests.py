@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals
+from corpid.rules.directory.access import SYSTEM
 from corpid.rules.directory.access_texts import GONE, details
-from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason, is_one_line
 from corpid.rules.directory.change_texts import (
+    ChangeGroup,
     describe_new_terms,
     group_changes,
     name_person,
@@ -22,8 +22,7 @@ from corpid.rules.directory.change_texts import (
     title_group,
 )
 from corpid.rules.directory.records import APPROVALS, Assignment, Membership, ThirdPartyAssignment, ThirdPartyGrant
-from corpid.texts import Phrase, counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.page_context import (
     APPROVALS_SETTING,
     REQUEST_SENT,
@@ -33,16 +32,19 @@ from corpid.web.directory.page_context import (
     await_change,
     no_approver,
 )
-from corpid.web.pages.change_sentences import describe_members
+from corpid.web.pages.change_sentences import DisplayValue, describe_members
 from corpid.web.pages.components import (
     Actions,
     Cell,
     Column,
     Facts,
+    Field,
     Form,
     Group,
     Heading,
     Label,
+    Link,
+    NavigationLink,
     Paragraph,
     Part,
     Table,
@@ -50,19 +52,17 @@ from corpid.web.pages.components import (
     Timeline,
     TimelineEntry,
     Value,
+    View,
+    pager_of,
     table,
 )
-from corpid.web.pages.layout import Field, Link, NavigationLink, pager_of
-from corpid.web.sites import FormResult, NotFound, Section, SeeOther, await_found
+from corpid.web.sites import Check, FormResult, NotFound, Section, SeeOther, await_found, check_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from corpid.flows.directory.approvals import Request
-    from corpid.rules.directory.change_texts import ChangeGroup
-    from corpid.web.pages.change_sentences import DisplayValue
-    from corpid.web.pages.views import View
 
 REQUESTS: Final = "requests"
 COLUMNS: Final = (

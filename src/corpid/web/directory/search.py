@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from corpid.flows.directory.search import names_in_request, search_entity
 from corpid.rules.directory.change_texts import title_changes
 from corpid.rules.directory.words import find_reasons
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.directory import requests, third_parties
 from corpid.web.directory.access_list import ACCESS
 from corpid.web.directory.member_texts import state_label
 from corpid.web.directory.page_context import SEARCH, PortalContext, PortalPage
 from corpid.web.directory.people import PEOPLE, PERSON
-from corpid.web.pages.components import Cell, Paragraph, Part, Value, table
-from corpid.web.pages.layout import count_found
+from corpid.web.pages.components import Cell, Paragraph, Part, Value, View, count_found, table
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage
     from corpid.flows.directory.members import MemberSummary
     from corpid.rules.directory.records import Service
-    from corpid.texts import Phrase
-    from corpid.web.pages.views import View
 
     T = TypeVar("T")
     _Row: TypeAlias = Callable[[PortalContext, T, Sequence[str]], tuple[Value, ...]]

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals
 from corpid.flows.directory.access_review import load_review_state
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import APPROVALS, ENTITY_STATUSES
-from corpid.texts import Phrase, phrase
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.directory import access_review, administrators, provisioning_tokens
 from corpid.web.directory.page_context import APPROVALS_SETTING, SETTINGS, PortalContext, PortalPage
-from corpid.web.pages.components import Facts, Form, Heading, LinkList, Paragraph, Radios, Value
+from corpid.web.pages.components import Facts, Form, Heading, Link, LinkList, Paragraph, Radios, Value, View
 from corpid.web.sites import FormResult, NotFound, Section
-
-if TYPE_CHECKING:
-    from corpid.web.pages.layout import Link
-    from corpid.web.pages.views import View
 
 
 async def show_settings(at: PortalContext) -> View:

@@ -14,24 +14,35 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.records import Change, Service
+from corpid.rules.directory.records import Change, Entity, Service, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.check import Check, check_page
 from corpid.web.directory.history import HISTORY, show_last_changes
 from corpid.web.directory.page_context import PortalContext, PortalPage
 from corpid.web.pages.change_sentences import list_parameters
-from corpid.web.pages.components import Actions, Cell, Column, Facts, Filters, Label, Paragraph, Part, Table, Value
-from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import FormResult, NotFound, Section, await_found, version_of
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Column,
+    Facts,
+    Field,
+    Filters,
+    Label,
+    Link,
+    Paragraph,
+    Part,
+    Table,
+    Value,
+    View,
+    pager_of,
+)
+from corpid.web.sites import Check, FormResult, NotFound, Section, await_found, check_page, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.directory.grants import Authorisation, RoleOfGrant, ThirdPartyRole
-    from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.records import Entity, ThirdPartyAssignment, ThirdPartyGrant
-    from corpid.web.pages.views import View
+    from corpid.rules.audit import AuditEntry
 
 THIRD_PARTIES: Final = "third-parties"
 OFFER: Final = "third-parties/offer"

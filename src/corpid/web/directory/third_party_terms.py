@@ -6,28 +6,34 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants, role_assignment
-from corpid.flows.directory.grants import Authorisation
+from corpid.flows.directory.grants import Authorisation, ThirdPartyRole
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access_texts import GONE, duration
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_new_terms
-from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import Change, Entity, Service, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
     NO_VALUES,
+    ValuesInUse,
     day,
     day_fault,
     missing_parameter,
     sub_entity_fault,
     value_fault,
 )
-from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter, parameter_values, stored_value
-from corpid.texts import Phrase, phrase
-from corpid.web.check import Check, check_page
+from corpid.rules.directory.values import (
+    NO_BEGINNING,
+    NO_END,
+    Parameter,
+    ParameterDefinition,
+    parameter_values,
+    stored_value,
+)
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.context import ENTERED
 from corpid.web.directory.access import already_given, held_line
 from corpid.web.directory.page_context import PortalContext, await_change, names_shown
@@ -50,24 +56,39 @@ from corpid.web.directory.third_parties import (
     url,
 )
 from corpid.web.pages import role_fields
-from corpid.web.pages.components import Actions, Facts, Form, Page, Paragraph, Radios, table
-from corpid.web.pages.layout import Field, Link, ViewPart
-from corpid.web.pages.role_fields import PARAMETER, value_field
-from corpid.web.sites import CONFIRMED, NOTHING_DIFFERENT, FormResult, InvalidForm, NotFound, Section, version_of
+from corpid.web.pages.components import (
+    Actions,
+    Facts,
+    Field,
+    FieldError,
+    Form,
+    Link,
+    Page,
+    Paragraph,
+    Part,
+    Radios,
+    View,
+    ViewPart,
+    table,
+)
+from corpid.web.pages.role_fields import PARAMETER, Option, value_field
+from corpid.web.sites import (
+    CONFIRMED,
+    NOTHING_DIFFERENT,
+    Check,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Section,
+    check_page,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from corpid.flows.directory.grants import ThirdPartyRole
     from corpid.rules.directory.access import Action, ObjectKind
-    from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Entity, Service
-    from corpid.rules.directory.role_forms import ValuesInUse
-    from corpid.rules.directory.values import ParameterDefinition
-    from corpid.web.pages.components import Part
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.role_fields import Option
-    from corpid.web.pages.views import View
+    from corpid.rules.directory.memberships import Member
 
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
 ANY: Final = "*"

@@ -11,24 +11,21 @@ import asyncio
 import math
 from collections import deque
 from enum import IntEnum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import httptools
 
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.http.connections import OVERLOADED, TOO_LARGE
+from corpid.web.http.connections import OVERLOADED, TOO_LARGE, ServerState
 from corpid.web.http.exchange import Exchange, FlowControl, refusal
 from corpid.web.http.requests import new_request_id, version_fault
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     from starlette.types import Message, Receive, Scope, Send
-
-    from corpid.web.http.connections import ServerState
 
 
 class State(IntEnum):

@@ -20,8 +20,8 @@ from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
 from corpid.web.authentication.pages import final_frame
 from corpid.web.http.requests import client_request, cookie, form_bytes, headers, may_complete, page_request
 from corpid.web.pages import errors
+from corpid.web.pages.components import BARE, Frame
 from corpid.web.pages.errors import NOT_CACHED
-from corpid.web.pages.layout import BARE, Frame
 from corpid.web.pages.responses import NO_STORE_HEADER, BytesResponse, enter, leave, see_other
 from corpid.web.pages.translations import LANGUAGES
 

@@ -14,8 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from corpid.flows import encrypted_values
 from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.operations import audit, history
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEntry, AuditPart, AuditQuery
+from corpid.rules.audit import AuditAction, AuditEntry, AuditPart, AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.directory.change_texts import RequestNames
 from corpid.rules.limits import DAY
@@ -29,16 +28,23 @@ from corpid.web.pages.components import (
     Cell,
     Column,
     Details,
+    Field,
+    FieldError,
     Filters,
     Form,
     Label,
+    Link,
     LinkedName,
+    Part,
     Table,
     Timeline,
     TimelineEntry,
+    Value,
+    View,
+    pager_of,
+    read_number,
 )
 from corpid.web.pages.folding import fold_actions, read_actions
-from corpid.web.pages.layout import Field, FieldError, Link, pager_of, read_number
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther
 
@@ -46,8 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.operations.history import HistoryNames
-    from corpid.web.pages.components import Part, Value
-    from corpid.web.pages.views import View
 
 AUDIT: Final = "audit"
 EXPORT: Final = "export-audit"

@@ -9,32 +9,29 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
-from corpid.flows.directory.lists import list_records
+from corpid.flows.directory.lists import ListPage, PageOptions, list_records
 from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import InvalidMembers, Refused
 from corpid.flows.oauth import client_keys
 from corpid.flows.operations import overview
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
-from corpid.flows.operations.migration_report import report_of
+from corpid.flows.operations.migration_report import ClientUse, report_of
 from corpid.jose.keys import parse_client_key_set
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit import AuditAction, AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.lists import CLIENTS as CLIENT_LIST
+from corpid.rules.directory.records import Conflict
 from corpid.rules.fields import NOTHING
-from corpid.rules.hourly_counts import BY_HOUR, PERIODS
+from corpid.rules.hourly_counts import BY_HOUR, PERIODS, Period
 from corpid.rules.limits import DAY
 from corpid.rules.oauth.client_registration import issuers_of, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.pasted_keys import read_pasted
-from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.texts import Phrase, counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     KEPT_BY_AUDIT,
@@ -78,10 +75,15 @@ from corpid.web.pages.components import (
     Disclosure,
     English,
     Facts,
+    Field,
+    FieldError,
     Form,
     Heading,
     Label,
+    Link,
+    NavigationLink,
     Paragraph,
+    Part,
     Series,
     Snippets,
     Table,
@@ -89,12 +91,13 @@ from corpid.web.pages.components import (
     Tile,
     Tiles,
     Value,
+    View,
     table,
 )
-from corpid.web.pages.layout import Field, Link, NavigationLink
 from corpid.web.pages.snippets import snippets
 from corpid.web.sites import (
     NOTHING_DIFFERENT,
+    Check,
     ConfirmationRequired,
     EditConflict,
     FormResult,
@@ -102,23 +105,17 @@ from corpid.web.sites import (
     NotFound,
     Section,
     await_found,
+    check_page,
     version_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
-    from corpid.flows.directory.lists import ListPage, PageOptions
     from corpid.flows.oauth.client_keys import ClientKeyReport
-    from corpid.flows.operations.migration_report import ClientUse
     from corpid.flows.operations.overview import ClientHealth, ClientState, Traffic
-    from corpid.rules.directory.actors import DeploymentOperator
-    from corpid.rules.hourly_counts import Period
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.directory.access import DeploymentOperator
     from corpid.rules.oauth.refusals import ClientRefusal
-    from corpid.web.pages.components import Part
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import View
 
 CLIENTS: Final = "clients"
 CLIENT: Final = "client"

@@ -10,7 +10,6 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import DAY
 from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.check import Check, check_page
 from corpid.web.operations.clients import (
     CLIENT,
     RANGE,
@@ -36,21 +35,24 @@ from corpid.web.pages.components import (
     Group,
     Heading,
     Label,
+    Link,
     Paragraph,
+    Part,
+    Table,
     Tile,
     Tiles,
+    Tone,
+    Value,
+    View,
     table,
 )
-from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, Section
+from corpid.web.sites import Check, FormResult, Section, check_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpid.flows.operations.overview import EngineStates, Overview, ProcessSummary, Week
     from corpid.rules.diagnostics import Finding
-    from corpid.web.pages.components import Part, Table, Tone, Value
-    from corpid.web.pages.views import View
 
 MAINTENANCE: Final = "maintenance"
 _SWITCH: Final = "switch-maintenance"

@@ -10,7 +10,7 @@ from corpid.texts import phrase
 from corpid.web.operations import audit, clients, deployment, entities, jobs, keys, levels, lookup, people, services
 from corpid.web.operations.page_context import ConsoleContext, admit
 from corpid.web.own_pages import serve
-from corpid.web.pages.layout import BARE
+from corpid.web.pages.components import BARE
 from corpid.web.pages.views import Problem
 from corpid.web.sites import EntryRefused, Site, first_page, ways_out
 

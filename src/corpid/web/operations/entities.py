@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, invitations
-from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.lists import EntityMember, list_records, list_with_records
+from corpid.flows.directory.lists import Appointment, EntityMember, find_entity, list_records, list_with_records
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console import find_open_invitation, load_entity
-from corpid.rules.audit_records import AuditQuery
+from corpid.flows.operations.console import EntityDetails, find_open_invitation, load_entity
+from corpid.rules.audit import AuditQuery
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.document import SECTIONS
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.lists import ENTITIES, MEMBERS
-from corpid.rules.directory.member_details import InvalidDetails, identity, shown_name
+from corpid.rules.directory.memberships import InvalidDetails, Member, identity, shown_name
 from corpid.rules.directory.names import canonical, label_identity
-from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, APPROVALS, ENTITY_STATUSES, Entity, MemberDetails
-from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
+    APPROVALS,
+    ENTITY_STATUSES,
+    Conflict,
+    Entity,
+    MemberDetails,
+    ThirdPartyGrant,
+)
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
-from corpid.texts import counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     AT_ONCE,
@@ -49,28 +52,32 @@ from corpid.web.pages.components import (
     Actions,
     Cell,
     Facts,
+    Field,
     Form,
     Group,
     Heading,
     Label,
+    Link,
     Paragraph,
     Radios,
     Value,
+    View,
     enabled_label,
     last_day,
     table,
 )
 from corpid.web.pages.errors import reason_of
-from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.record_forms import RecordForm, form_of
-from corpid.web.sites import NOTHING_DIFFERENT, FormResult, InvalidForm, NotFound, Section, await_found
-
-if TYPE_CHECKING:
-    from corpid.flows.directory.lists import Appointment
-    from corpid.flows.operations.console import EntityDetails
-    from corpid.rules.directory.records import ThirdPartyGrant
-    from corpid.texts import Phrase
-    from corpid.web.pages.views import View
+from corpid.web.sites import (
+    NOTHING_DIFFERENT,
+    Check,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Section,
+    await_found,
+    check_page,
+)
 
 NEW: Final = "new-organisation"
 """the page's path: any name below `entities` could be an organisation's identifier"""

@@ -11,15 +11,26 @@ from corpid.flows.operations import audit, jobs
 from corpid.flows.operations.audit_seals import SealVerification
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.operations.page_context import ONLY_FIRST, ConsoleContext, ConsolePage
-from corpid.web.pages.components import Actions, Cell, Facts, Form, Items, Label, Paragraph, Part, Progress, table
-from corpid.web.pages.layout import Link
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Facts,
+    Form,
+    Items,
+    Label,
+    Link,
+    Paragraph,
+    Part,
+    Progress,
+    View,
+    table,
+)
 from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.rules.jobs import Job, JobEvent, JobKind
-    from corpid.web.pages.views import View
 
 JOBS: Final = "jobs"
 VERIFY: Final = "verify-audit"

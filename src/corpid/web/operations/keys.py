@@ -11,17 +11,14 @@ from corpid.rules import signing_keys as rules
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import phrase
-from corpid.web.check import Check, check_page
 from corpid.web.operations.page_context import REASON, SECTIONS, ConsoleContext, ConsolePage
-from corpid.web.pages.components import Actions, Cell, Code, Label, Value, table
-from corpid.web.pages.layout import Field
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
+from corpid.web.pages.components import Actions, Cell, Code, Field, Label, Value, View, table
+from corpid.web.sites import Check, FormResult, InvalidForm, NotFound, Section, check_page
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from corpid.rules.signing_keys import ProviderKey
-    from corpid.web.pages.views import View
 
 KEYS: Final = "keys"
 _HOURS: Final = KEY_PUBLISHED_BEFORE_USE_SECONDS // HOUR

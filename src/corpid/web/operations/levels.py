@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, get_args
 
-from corpid.rules.directory.access import ANOTHERS_REQUEST, CONDITIONS, NO_OPERATOR, OBJECT_KINDS, RULES, SOMEBODY_ELSE
+from corpid.rules.directory.access import (
+    ANOTHERS_REQUEST,
+    CONDITIONS,
+    NO_OPERATOR,
+    OBJECT_KINDS,
+    RULES,
+    SOMEBODY_ELSE,
+    Action,
+    Condition,
+    ObjectKind,
+)
 from corpid.rules.directory.records import Operator, OperatorLevel
 from corpid.rules.fields import fields_of
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import ConsoleContext, ConsolePage
-from corpid.web.pages.components import Cell, Value, table
+from corpid.web.pages.components import Cell, Value, View, table
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.directory.access import Action, Condition, ObjectKind
-    from corpid.web.pages.views import View
 
 LEVELS: Final = "levels"
 _LEVELS: Final[tuple[OperatorLevel, ...]] = get_args(OperatorLevel)

@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.operations import lookup as flow
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.directory.names import canonical
 from corpid.rules.directory.words import find_reasons, words_of_search
 from corpid.rules.limits import MINUTE
 from corpid.rules.references import LOG_FIELD, REFERENCE, find_reference
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.operations.audit import ENTRY_COLUMNS, REFERENCE_PAGE, entry_rows
 from corpid.web.operations.clients import CLIENT, client_path, describe_reason
 from corpid.web.operations.page_context import (
@@ -22,8 +22,21 @@ from corpid.web.operations.page_context import (
     ConsolePage,
 )
 from corpid.web.operations.people import state_of
-from corpid.web.pages.components import Cell, Code, Facts, Heading, Paragraph, Table, enabled_label, table
-from corpid.web.pages.layout import Link, count_found
+from corpid.web.pages.components import (
+    Cell,
+    Code,
+    Facts,
+    Heading,
+    Link,
+    Paragraph,
+    Part,
+    Table,
+    Value,
+    View,
+    count_found,
+    enabled_label,
+    table,
+)
 from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
@@ -33,9 +46,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity, Service, User
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Part, Value
-    from corpid.web.pages.views import View
 
 _PASTED_CHARACTERS: Final = 4000
 """of a text in which a reference is looked for, such as a line of the log"""

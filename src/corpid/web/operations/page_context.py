@@ -9,31 +9,39 @@ from urllib.parse import quote, urlencode
 from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.lists import ListPage
 from corpid.flows.directory.single_records import update_record
 from corpid.flows.directory.write import Refused
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.flows.operations.console import ConsoleRequest, is_allowed
 from corpid.jose.encoding import MalformedToken
-from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access import DeploymentOperator, Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
-from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.lists import MOST_COUNTED
-from corpid.texts import Phrase, phrase
+from corpid.rules.directory.records import Conflict, Entity, Service
+from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web import sites
-from corpid.web.pages.components import Column, Filters, Page, Paragraph, Table, Value
+from corpid.web.pages.components import (
+    Column,
+    Field,
+    Filters,
+    Frame,
+    Link,
+    Navigation,
+    NavigationLink,
+    Page,
+    Paragraph,
+    Table,
+    Value,
+    counted_pager,
+)
 from corpid.web.pages.errors import reason_of
-from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, counted_pager
 from corpid.web.sites import EditConflict, PageContext, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     import msgspec
-
-    from corpid.rules.directory.actors import DeploymentOperator
-    from corpid.rules.directory.records import Entity, Service
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,26 +6,23 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
-from corpid.flows.directory import people, person_records
+from corpid.flows.directory import people
 from corpid.flows.directory.lists import Belonging, list_records
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import console as flow
-from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import LastOwnerRemoved
+from corpid.rules.audit import AuditQuery
+from corpid.rules.directory.access import DeploymentOperator, Forbidden
 from corpid.rules.directory.lists import USERS
-from corpid.rules.directory.member_details import shown_account
+from corpid.rules.directory.memberships import shown_account
 from corpid.rules.directory.names import canonical
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Operator, User
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, LastOwnerRemoved, Operator, User
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
-from corpid.texts import Phrase, counted, phrase
-from corpid.web.check import Check, check_page
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.levels import LEVELS
 from corpid.web.operations.page_context import AT_ONCE, REASON, ConsoleContext, ConsolePage, record_page, show_list
@@ -36,24 +33,23 @@ from corpid.web.pages.components import (
     Facts,
     Heading,
     Label,
+    Link,
     Radios,
     Value,
+    View,
     enabled_label,
     last_day,
     table,
 )
 from corpid.web.pages.errors import reason_of
-from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.sites import Check, FormResult, NotFound, Section, check_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.operations.console import PersonAction, PersonDetails
     from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
-    from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.roles import RoleRecords
-    from corpid.web.pages.views import View
 
 PERSON: Final = r"people/[^/]+"
 
@@ -183,7 +179,7 @@ def _role(at: ConsoleContext, each: RoleRecords) -> tuple[Value, ...]:
 
 def _session(at: ConsoleContext, each: Session, *, ends: bool) -> tuple[Value, ...]:
     device = each.device or phrase("Another browser")
-    end = person_path(at, each.user_id, f"session/{person_records.derive_session_name(each)}")
+    end = person_path(at, each.user_id, f"session/{people.derive_session_name(each)}")
     return (
         device,
         PURPOSES[each.purpose],
@@ -371,12 +367,12 @@ async def _carry_out(at: ConsoleContext, found: PersonDetails, action: str) -> N
     try:
         match action:
             case "unlock":
-                await person_records.end_locks(
+                await people.end_locks(
                     registry, at.provider.transient, at.provider.policy.deployment_url, user.user_name,
                     actor=actor, now=at.context.now,
                 )  # fmt: skip
             case "sign-out":
-                await person_records.end_sessions(registry, user.user_name, actor=actor)
+                await people.end_sessions(registry, user.user_name, actor=actor)
             case "disable" | "enable":
                 names = {"user_name": user.user_name}
                 await set_enabled(registry, "user", names, enabled=action == "enable", actor=actor)
@@ -424,7 +420,7 @@ async def ask_session(at: ConsoleContext) -> Check:
     if "end_sessions" not in found.actions:
         raise Forbidden(at.actor, "delete", "session")
     name = at.page.split("/")[3]
-    live = await person_records.find_session(at.registry, user.user_id, name, actor=at.actor, now=at.context.now)
+    live = await people.find_session(at.registry, user.user_id, name, actor=at.actor, now=at.context.now)
     if live is None and not at.form:
         raise NotFound
     session = None if live is None else live[1]
@@ -432,7 +428,7 @@ async def ask_session(at: ConsoleContext) -> Check:
     async def end() -> None:
         actor = at.actor_with_reason()
         if session is not None:
-            await person_records.end_session(at.registry, session, actor=actor)
+            await people.end_session(at.registry, session, actor=actor)
 
     return Check(
         heading=phrase("End this session of {name}?", name=shown_account(user)),

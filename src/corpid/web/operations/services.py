@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from corpid.flows.directory import clients as flow
-from corpid.flows.directory.finding import find_service
-from corpid.flows.directory.lists import list_records
+from corpid.flows.directory.lists import find_service, list_records
 from corpid.rules.directory import values
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import Service
@@ -30,13 +29,9 @@ from corpid.web.operations.page_context import (
     save_record,
     show_list,
 )
-from corpid.web.pages.components import Actions, Facts, Form, Heading, Value, enabled_label, table
-from corpid.web.pages.layout import Link
+from corpid.web.pages.components import Actions, Facts, Form, Heading, Link, Value, View, enabled_label, table
 from corpid.web.pages.record_forms import RecordForm, form_of
 from corpid.web.sites import FormResult, InvalidForm, Section, await_found
-
-if TYPE_CHECKING:
-    from corpid.web.pages.views import View
 
 _ONE: Final = r"services/[^/]+"
 _ROLE: Final = "role-"

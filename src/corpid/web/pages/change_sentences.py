@@ -9,29 +9,22 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import ACTIONS
-from corpid.flows.operations.history import acting_for, noun, person_of, service_of
-from corpid.rules.audit_actions import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction
+from corpid.flows.operations.history import HistoryNames, acting_for, noun, person_of, service_of
+from corpid.rules.audit import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction, AuditEntry
 from corpid.rules.directory.access_texts import GONE, name_parts
 from corpid.rules.directory.change_texts import ENDINGS, LEADING, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
-from corpid.rules.directory.records import RECORDS, Membership
-from corpid.rules.directory.values import NO_BEGINNING, NO_END
-from corpid.rules.fields import fields_of
-from corpid.texts import counted, phrase
-from corpid.web.pages.layout import ViewPart
+from corpid.rules.directory.records import RECORDS, Change, Membership
+from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter
+from corpid.rules.fields import Field, fields_of
+from corpid.texts import Phrase, counted, phrase
+from corpid.web.pages.components import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     import msgspec
-
-    from corpid.flows.operations.history import HistoryNames
-    from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.records import Change
-    from corpid.rules.directory.values import Parameter
-    from corpid.rules.fields import Field
-    from corpid.texts import Phrase
 
 
 class DisplayValue(ViewPart, frozen=True, kw_only=True):

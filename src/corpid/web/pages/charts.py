@@ -14,13 +14,12 @@ from babel.dates import format_skeleton, format_time
 from markupsafe import Markup
 
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import ViewPart
+from corpid.web.pages.components import Chart, Series, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from corpid.web.pages.components import Chart, Series
     from corpid.web.pages.translations import Translator
 
 _HEIGHT: Final = 100

@@ -11,30 +11,24 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import msgspec
 
-from corpid.flows.oauth.client_keys import report_keys
+from corpid.flows.oauth.client_keys import ClientKeyReport, report_keys
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.characters import typed_number
 from corpid.rules.directory.parties import consent_items
 from corpid.rules.fields import NOTHING
+from corpid.rules.fields import Field as Declared
 from corpid.rules.oauth.generations import GENERATIONS, SCOPES
 from corpid.rules.oauth.pasted_keys import read_pasted
-from corpid.rules.oauth.records import CLIENT_MEMBERS, FIRST_ISSUER
-from corpid.texts import capitalise, phrase
-from corpid.web.pages.components import Cell, Code, English, Facts
-from corpid.web.pages.layout import Component, Field, ViewPart
+from corpid.rules.oauth.records import CLIENT_MEMBERS, FIRST_ISSUER, Client
+from corpid.texts import Phrase, capitalise, phrase
+from corpid.web.pages.components import Cell, Code, Component, English, Facts, Field, FieldError, Value, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.records import Service
-    from corpid.rules.fields import Field as Declared
     from corpid.rules.oauth.client_registration import RegistrationRules
-    from corpid.rules.oauth.records import Client
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Value
-    from corpid.web.pages.layout import FieldError
 
 
 class Group(ViewPart, frozen=True, kw_only=True):

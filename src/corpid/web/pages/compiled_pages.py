@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from markupsafe import escape
 from msgspec.structs import replace
 
-from corpid.web.pages.layout import ButtonForm, FieldError, Frame, TimeLimit, ViewPart
+from corpid.web.pages.components import ButtonForm, FieldError, Frame, TimeLimit, View, ViewPart
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
+    AskPasskey,
     ChooseEntity,
     Consent,
     Leave,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.texts import Phrase
-    from corpid.web.pages.views import AskPasskey, View
 
 _MARK: Final = f"slot{secrets.token_hex(16)}"
 """no text contains it, and it needs no escaping in HTML or a URL"""

@@ -7,7 +7,7 @@ of another site.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, tzinfo
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from unicodedata import east_asian_width
@@ -16,22 +16,18 @@ from jinja2 import PackageLoader
 from markupsafe import escape
 
 from corpid.rules.characters import printable
-from corpid.rules.emails import Action, Code, Copied, Facts, RenderedEmail, UrlLine
+from corpid.rules.emails import Action, Code, Copied, Email, EmailPart, Facts, RenderedEmail, UrlLine
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CompiledPage, Slot
-from corpid.web.pages.layout import never_asks, run_by
+from corpid.web.pages.components import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
-from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, contrast, palettes
-from corpid.web.pages.translations import translator_of
+from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, Theme, contrast, palettes
+from corpid.web.pages.translations import Language, Translator, translator_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import tzinfo
 
-    from corpid.rules.emails import Email, EmailPart
-    from corpid.web.pages.theme import Theme
-    from corpid.web.pages.translations import Language, Translator
 
 INKS: Final = (
     *((ink, ground) for ink in ("text", "muted", "accent") for ground in ("surface", "page", "quiet")),

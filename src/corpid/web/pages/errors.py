@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from corpid.jose.compact import MAX_BYTES
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import Conflict, LastOwnerRemoved, NameTaken
+from corpid.rules.directory.records import Conflict, LastOwnerRemoved, NameTaken
 from corpid.rules.failures import PasswordsBusy, StoreUnavailable
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.errors import (
@@ -36,7 +36,7 @@ from corpid.rules.oauth.parameters import lone
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.http.requests import headers
-from corpid.web.pages.layout import BARE, Frame, Link, ViewPart, client_site
+from corpid.web.pages.components import BARE, Frame, Link, ViewPart, client_site
 from corpid.web.pages.responses import page_response
 from corpid.web.pages.views import Problem
 from corpid.web.telemetry.access_log import LogFields, exception_place

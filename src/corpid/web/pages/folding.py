@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from corpid.flows.operations.history import KINDS
+from corpid.flows.operations.history import KINDS, HistoryNames
 from corpid.rules.directory.change_texts import MOST_NAMED
 from corpid.texts import phrase
 from corpid.web.pages import change_sentences as texts
-from corpid.web.pages.components import Cell, Details, TimelineEntry
+from corpid.web.pages.components import Cell, Details, TimelineEntry, Value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.flows.operations.history import HistoryNames
-    from corpid.rules.audit_records import AuditEntry, AuditPart
-    from corpid.web.pages.components import Value
+    from corpid.rules.audit import AuditEntry, AuditPart
 
 PAGE: Final = 50
 """entries that are read first"""

@@ -21,8 +21,7 @@ from corpid.texts import phrase
 from corpid.web.http.documents import compress_content, takes_gzip
 from corpid.web.http.requests import headers
 from corpid.web.pages import errors, views
-from corpid.web.pages.components import Heading, Links, Page
-from corpid.web.pages.layout import BARE, Frame, Link
+from corpid.web.pages.components import BARE, Frame, Heading, Link, Links, Page
 from corpid.web.pages.rendering import MEDIA_TYPES
 from corpid.web.pages.responses import LANGUAGE_COOKIES, NO_STORE, page_response, see_other, where_of
 from corpid.web.pages.translations import Pick, lookup

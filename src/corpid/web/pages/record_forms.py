@@ -10,12 +10,12 @@ from corpid.rules.directory import values
 from corpid.rules.fields import Field, fields_of
 from corpid.rules.readers import InvalidValue, Scalar
 from corpid.texts import Phrase, phrase
-from corpid.web.pages import layout
+from corpid.web.pages import components
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.components import FieldError
 
 _FLAGS: Final = ("false", "true")
 
@@ -48,7 +48,9 @@ class RecordForm(msgspec.Struct, frozen=True):
                     found.append((name, advise(each)))
         return found
 
-    def show(self, held: Mapping[str, object], hints: Mapping[str, Phrase] | None = None) -> tuple[layout.Field, ...]:
+    def show(
+        self, held: Mapping[str, object], hints: Mapping[str, Phrase] | None = None
+    ) -> tuple[components.Field, ...]:
         """The controls; values and the hints of the page are by member."""
         return tuple(
             _control(name, each, held.get(each.name, ""), (hints or {}).get(each.name, each.hint))
@@ -67,9 +69,9 @@ def advise(field: Field, reason: str = "", remedy: Phrase | None = None) -> Phra
     return remedy or field.remedy or phrase("This text cannot be used: {reason}.", reason=reason.rstrip("."))
 
 
-def _control(name: str, field: Field, value: object, hint: Phrase | None) -> layout.Field:
+def _control(name: str, field: Field, value: object, hint: Phrase | None) -> components.Field:
     kind = "words" if field.choices else "flag" if field.type is bool else "text"
-    return layout.Field(
+    return components.Field(
         name=name,
         label=field.form_label or field.label or name,
         hint=hint,

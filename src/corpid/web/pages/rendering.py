@@ -11,30 +11,43 @@ from datetime import date, datetime
 from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, nodes
 from jinja2.compiler import CodeGenerator
+from jinja2.compiler import Frame as TemplateFrame
 from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup, escape
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
-from corpid.texts import capitalise, has_full_stop, phrase
+from corpid.texts import Phrase, capitalise, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CONTENT, CachedView, CompiledPage, FrameView, Slot, separate_slots
-from corpid.web.pages.components import sentence_renderer, value_renderer
-from corpid.web.pages.layout import Frame, TimeLimit, never_asks, run_by
+from corpid.web.pages.components import (
+    BoldName,
+    Cell,
+    Code,
+    Details,
+    English,
+    ForeignText,
+    Frame,
+    Label,
+    Link,
+    LinkedName,
+    TimeLimit,
+    Value,
+    View,
+    never_asks,
+    run_by,
+)
 from corpid.web.pages.theme import NO_THEME, Theme
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, Language, Translator, translator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from jinja2.compiler import Frame as TemplateFrame
-
-    from corpid.web.pages.views import View
 
 STATIC_PATH: Final = "/static/"
 LANGUAGE_PATH: Final = "/language/"
@@ -370,3 +383,146 @@ def speak(environment: Environment, voice: Translator) -> None:
 
 shared_renderer: Final = lru_cache(maxsize=16)(Renderer)
 """providers of one process whose pages are the same share it"""
+
+
+_SHOW: Final = phrase("Show")
+
+
+_BREAKS: Final = re.compile(r"(?<=@)|(?<=\.)(?=\S)")
+"""where the line of an address or of a long identifier may break"""
+
+
+_WHOLE: Final = 24
+"""characters of a part of an address that stays in one piece, however narrow its column is"""
+
+
+_MARK: Final = "\0"
+"""stands in no name that is stored"""
+
+
+_CONSTANTS: Final = 4096
+"""phrases without values whose markup is cached, per language"""
+
+
+_WITH_MARKUP: Final = frozenset({BoldName, LinkedName, datetime, Phrase})
+"""types of values that may need markup within a sentence"""
+
+
+def sentence_renderer(
+    say: Callable[[Phrase, Callable[[object], object] | None], str], moment: Callable[[datetime], Markup]
+) -> Callable[[Any], Any]:
+    """A function that shows a phrase in one language, as Markup.
+
+    Names that are links, and instants by `moment`, stay so within it; what is no phrase stays as it is.
+    """
+    constant = lru_cache(_CONSTANTS)(lambda text: escape(say(text, None)))
+
+    def said(text: Any) -> Any:  # noqa: ANN401
+        if type(text) is not Phrase:
+            return text
+        if not text.values:
+            return constant(text)
+        if _WITH_MARKUP.isdisjoint(map(type, text.values.values())):
+            return escape(say(text, None))
+        inserted: list[Markup] = []
+
+        def prepared(value: object) -> object:
+            if isinstance(value, LinkedName):
+                inserted.append(_show_name(value))
+            elif isinstance(value, BoldName):
+                inserted.append(Markup("<strong><bdi>{}</bdi></strong>").format(value))
+            elif isinstance(value, datetime):
+                inserted.append(moment(value))
+            else:
+                return value.replace(_MARK, "") if isinstance(value, str) and _MARK in value else value
+            return f"{_MARK}{len(inserted) - 1}{_MARK}"
+
+        # Between two marks stands the number of what is inserted: other values lose the mark first.
+        parts = say(text, prepared).split(_MARK)
+        return Markup().join(inserted[int(each)] if at % 2 else escape(each) for at, each in enumerate(parts))
+
+    return said
+
+
+def value_renderer(
+    say: Callable[[Phrase], Markup], written: Mapping[type, Callable[..., str]]
+) -> Callable[[Value], Markup]:
+    """A filter that shows a value in one language.
+
+    `written` gives the markup of days, instants and numbers, by their type.
+    """
+
+    def shown(value: Value) -> Markup:
+        if value is None or value == "":
+            return Markup("–")  # noqa: RUF001 - a dash
+        return escape(by_type.get(type(value), _show_text)(value))
+
+    def show_label(label: Label) -> Markup:
+        tone = f" tag-{label.tone}" if label.tone else ""
+        return Markup('<span class="tag{}">{}</span>').format(tone, shown(label.text))
+
+    def show_link(link: Link) -> Markup:
+        about = say(link.about) if isinstance(link.about, Phrase) else link.about
+        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), about and _show_about(about))
+
+    def show_cell(cell: Cell) -> Markup:
+        notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in cell.notes)
+        return Markup(" ").join((*map(shown, cell.values), *notes))
+
+    by_type: dict[type, Callable[..., str]] = {
+        **written,
+        Phrase: say,
+        Markup: escape,
+        LinkedName: _show_name,
+        Label: show_label,
+        Link: show_link,
+        Code: _show_code,
+        ForeignText: _show_foreign,
+        English: _show_english,
+        Cell: show_cell,
+        Details: lambda details: _show_details(details, shown),
+    }
+    return shown
+
+
+def _show_text(text: str) -> Markup:
+    if "@" not in text:
+        return Markup("<bdi>{}</bdi>").format(text)
+    parts = _BREAKS.split(text)
+    whole = Markup(' class="address"') if max(map(len, parts)) <= _WHOLE else ""
+    return Markup("<bdi{}>{}</bdi>").format(whole, Markup("<wbr>").join(parts))
+
+
+def _show_code(code: Code) -> Markup:
+    parts = _BREAKS.split(code.text) if len(code.text) > _WHOLE else [code.text]
+    return Markup("<code>{}</code>").format(Markup("<wbr>").join(parts))
+
+
+def _show_foreign(foreign: ForeignText) -> Markup:
+    return Markup('<span lang="{}" dir="{}">{}</span>').format(foreign.language, foreign.direction, foreign.text)
+
+
+def _show_english(english: English) -> Markup:
+    pieces = (_show_code(Code(each)) if at % 2 else escape(each) for at, each in enumerate(english.text.split("`")))
+    return _show_foreign(ForeignText(Markup().join(pieces), "en", "ltr"))
+
+
+def _show_name(name: LinkedName) -> Markup:
+    return Markup('<a href="{}"><bdi>{}</bdi></a>').format(name.url, name[:])
+
+
+def _show_about(about: str) -> Markup:
+    return Markup(' <span class="visually-hidden">{}</span>').format(about) if about else Markup()
+
+
+def _show_details(value: Details, shown: Callable[[Value], Markup]) -> Markup:
+    facts = (
+        Markup("<div><dt>{}</dt> <dd>{}</dd></div>").format(shown(name), shown(each)) for name, each in value.facts
+    )
+    items = (Markup("<li>{}</li>").format(shown(each)) for each in value.items)
+    listed = Markup('<dl class="facts">{}</dl>').format(Markup().join(facts))
+    if value.items:
+        listed = Markup("<ul>{}</ul>").format(Markup().join(items))
+    return Markup('<details class="more"><summary>{}{}</summary>{}</details>').format(
+        shown(_SHOW), _show_about(value.about), listed
+    )

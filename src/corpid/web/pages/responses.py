@@ -23,9 +23,9 @@ from corpid.texts import phrase
 from corpid.web.context import ARRIVE, SIGN_IN, SIGN_IN_PATH, WebContext, interaction_path
 from corpid.web.http.middleware import FORM_POST_POLICY
 from corpid.web.http.requests import cookies, headers
-from corpid.web.pages.layout import BARE, Frame
+from corpid.web.pages.components import BARE, Frame, View
 from corpid.web.pages.translations import LANGUAGES, Language, Pick, choose, lookup
-from corpid.web.pages.views import ONE_MOMENT, FormPost, View
+from corpid.web.pages.views import ONE_MOMENT, FormPost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,6 +16,7 @@ from corpid.rules.directory.role_forms import (
     TODAY,
     YEAR_END,
     RoleForm,
+    ValuesInUse,
     faults,
     one_year,
     with_last_day,
@@ -23,14 +24,12 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING, ParameterDefinition
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.components import Radios, RoleChoice, RoleGroup
-from corpid.web.pages.layout import Component, Field, FieldError
+from corpid.web.pages.components import Component, Field, FieldError, Radios, RoleChoice, RoleGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
-    from corpid.rules.directory.role_forms import ValuesInUse
 
 PARAMETER: Final = "parameter-"
 DAYS: Final = frozenset({"start", "start_date", "end", "end_date"})

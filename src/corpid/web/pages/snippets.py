@@ -15,7 +15,7 @@ from corpid.jose.keys import WRAPS, KeySetError, parse_client_key_set
 from corpid.rules.directory.document import one_entry
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
-from corpid.web.pages.layout import ViewPart
+from corpid.web.pages.components import Snippet, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,15 +72,6 @@ _FRESH: Final = frozenset({"$STATE", "$NONCE", "$CODE_CHALLENGE", "$ASSERTION"})
 """what a client makes anew for each sign-in"""
 _SHELL: Final = re.compile(r'[$`"\\!]')
 """what a shell takes for more than itself between double quotes"""
-
-
-class Snippet(ViewPart, frozen=True, kw_only=True):
-    """A text to copy."""
-
-    title: str
-    text: str
-    note: str = ""
-    """what it needs that this client does not have"""
 
 
 def snippets(

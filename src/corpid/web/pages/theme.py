@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import Link
+from corpid.web.pages.components import Link
 from corpid.web.pages.translations import ENGLISH, LANGUAGES
 
 if TYPE_CHECKING:

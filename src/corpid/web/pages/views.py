@@ -8,7 +8,7 @@ fields that its view names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import FieldError, FormView, Frame, Link, PageView, ViewPart
+from corpid.web.pages.components import FormView, Link, PageView, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -373,22 +373,3 @@ class Explain(FormView, frozen=True, kw_only=True):
     def shown(self) -> tuple[Choice, ...]:
         """The rendered entities."""
         return self.choices[:SHOWN]
-
-
-class View(Protocol):
-    """A renderable view, of this file or of a package's own views."""
-
-    @property
-    def template(self) -> str: ...
-    @property
-    def heading(self) -> Phrase: ...
-    @property
-    def frame(self) -> Frame: ...
-    @property
-    def errors(self) -> tuple[FieldError, ...]: ...
-
-
-def in_frame(view: View, **members: object) -> View:
-    """The view with other members of its frame."""
-    struct = cast("PageView", view)
-    return cast("View", replace(struct, frame=replace(struct.frame, **members)))

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from pydantic import ValidationError
 from scim2_models import (
+    BaseModel,
     ConflictException,
     Context,
     Error,
@@ -29,8 +30,12 @@ from scim2_models import (
     PatchOp,
     PayloadTooLargeException,
     PreconditionFailedException,
+    Resource,
+    ResourceType,
+    ResponseParameters,
     SCIMException,
     ScimFilter,
+    SearchRequest,
     TooManyException,
     UniquenessException,
 )
@@ -44,18 +49,15 @@ from scim2_server.storage import AsyncScimStorage, SearchPage
 from starlette.responses import Response
 
 from corpid.flows import rate_limits
-from corpid.flows.directory import member_changes, provisioned_groups, provisioning_tokens
+from corpid.flows.directory import members, provisioned_groups, provisioning_tokens
 from corpid.flows.directory.invitations import RETRY_SECONDS, InvitationLimit, TooManyInvitations
-from corpid.flows.directory.member_changes import LastOwner
-from corpid.flows.directory.members import UnknownMember, load_member, query_members
+from corpid.flows.directory.members import LastOwner, UnknownMember, load_member, query_members
 from corpid.flows.directory.provisioned_groups import UnknownMembers
 from corpid.flows.directory.write import IdentifierConflict, Refused
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
-from corpid.rules.directory.member_details import InvalidDetails
+from corpid.rules.directory.access import Forbidden, ProvisioningToken
+from corpid.rules.directory.memberships import InvalidDetails, Member, MemberCondition, MemberQuery
 from corpid.rules.directory.nodes import DirectoryError, json_value
-from corpid.rules.directory.queries import Member, MemberCondition, MemberQuery
-from corpid.rules.directory.records import GroupRole, MemberDetails
+from corpid.rules.directory.records import ChangedMeanwhile, Conflict, GroupRole, MemberDetails
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth import tokens
@@ -71,12 +73,10 @@ from corpid.web.scim import PATH
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from scim2_models import BaseModel, Resource, ResourceType, ResponseParameters, SearchRequest
     from scim2_server.conditions import Conditions
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import ProvisioningToken
     from corpid.web.context import WebContext
 
 _ATTRIBUTES: Final = {each.name: each.scim for each in fields_of(MemberDetails).values()}
@@ -630,11 +630,11 @@ class Storage(AsyncScimStorage):
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
         written = resources.read_details(resource)
-        invitation = member_changes.plan_invitation(
+        invitation = members.plan_invitation(
             written.details, self._actor.entity_id, now=self._context.now, new_id=self._web.new_user_id,
             enabled=written.active is not False,
         )  # fmt: skip
-        await member_changes.write_members(
+        await members.write_members(
             self._registry, self._limit, [invitation], actor=self._actor, now=self._context.now, reachable=True
         )
         return await self._user(await self._member(invitation.record.membership_id))
@@ -653,7 +653,7 @@ class Storage(AsyncScimStorage):
         assert isinstance(resource, User)  # noqa: S101
         was = self._read[resource.id or ""]
         written = resources.read_details(resource, await self._user(was), was.membership)
-        changed = await member_changes.change_member(
+        changed = await members.change_member(
             self._registry,
             self._limit,
             was.membership.membership_id,
@@ -673,7 +673,7 @@ class Storage(AsyncScimStorage):
         expected_version: str | None = None,  # noqa: ARG002
     ) -> None:
         """End a membership. Raises what the flow raises."""
-        await member_changes.end_member(self._registry, resource_id, actor=self._actor)
+        await members.end_member(self._registry, resource_id, actor=self._actor)
 
     async def change_group(self, group_id: str, changes: MemberChanges) -> None:
         """Give and take a role. Raises NotFoundException, and what the flow raises."""

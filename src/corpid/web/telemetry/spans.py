@@ -23,11 +23,13 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import (
     Link,
     NonRecordingSpan,
+    Span,
     SpanContext,
     SpanKind,
     Status,
     StatusCode,
     TraceFlags,
+    Tracer,
     format_trace_id,
     get_current_span,
     set_span_in_context,
@@ -42,7 +44,6 @@ from corpid.web.http.requests import header_values, trace_parent
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from opentelemetry.trace import Span, Tracer
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from corpid.outbound.passwords import Passwords

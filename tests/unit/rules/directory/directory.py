@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.rules.directory.document import Current, parse, user_ids
+from corpid.rules.directory.document import LEVELS, Current, Kind, parse, user_ids
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan
 from corpid.rules.directory.records import User
-from corpid.rules.directory.sections import LEVELS
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import Ownership
     from corpid.rules.fields import KeyedRecord
 

@@ -11,35 +11,33 @@ from msgspec.structs import replace
 from corpid.rules.directory import access
 from corpid.rules.directory.access import (
     ACTIONS,
+    ANONYMOUS,
     CONDITIONS,
     OBJECT_KINDS,
     ROLES,
     RULES,
     RULES_WRITTEN,
     Action,
-    Forbidden,
-    Object,
-    ObjectKind,
-    authorise,
-)
-from corpid.rules.directory.actors import (
-    ANONYMOUS,
     Actor,
     ApiClient,
     CommandLine,
+    Condition,
     DeploymentOperator,
     DirectoryFile,
     EntityAdministrator,
+    Forbidden,
+    Object,
+    ObjectKind,
     Person,
     ProvisioningToken,
     Role,
+    authorise,
 )
 from corpid.rules.directory.third_parties import AuthorisationSide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.rules.directory.access import Condition
     from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
     from corpid.rules.oauth.api_client import ApiScope
 

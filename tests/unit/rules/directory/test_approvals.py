@@ -22,11 +22,12 @@ from corpid.rules.directory.approvals import (
     step,
     unfit,
 )
-from corpid.rules.directory.document import Current
+from corpid.rules.directory.document import Current, Kind
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorLevel,
     AppointmentStatus,
+    Approvals,
     Assignment,
     Change,
     ChangeRequest,
@@ -41,8 +42,6 @@ from tests.unit.rules.directory.directory import FILE, after
 
 if TYPE_CHECKING:
     from corpid.rules.directory.access import Level
-    from corpid.rules.directory.records import Approvals
-    from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import KeyedRecord
 
 NOW = 1_800_000_000

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit import AuditAction
 from corpid.rules.directory.audit_reading import InvalidFilter, find_actions, parse_moment
 
 NOW = 1_800_000_000.0

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpid.rules.directory.document import DirectoryDocument, parse
+from corpid.rules.directory.document import SECTIONS, DirectoryDocument, parse
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.sections import SECTIONS
 
 WORDS = [
     *SECTIONS, *(key for section in SECTIONS.values() for key in section.keys), "third_party", "grants", "true", "SG",

@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, on_self
-from corpid.rules.directory.actors import Actor, ApiClient, ProvisioningToken
+from corpid.rules.directory.access import (
+    Action,
+    Actor,
+    ApiClient,
+    Forbidden,
+    Object,
+    ObjectKind,
+    ProvisioningToken,
+    authorise,
+    on_self,
+)
 from tests.unit.rules.directory.test_access import ACTORS, NOW, SCOPES, administering, allowed, object_of, operating
 
 RENEWALS: tuple[ObjectKind, ...] = ("password link", "second factor link")

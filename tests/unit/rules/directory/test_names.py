@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from corpid.rules.characters import printable
 from corpid.rules.directory.document import parse
-from corpid.rules.directory.member_details import InvalidDetails, check_details
+from corpid.rules.directory.memberships import InvalidDetails, check_details
 from corpid.rules.directory.names import fold_text, mixed_scripts, user_name, without_marks
 from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.directory.records import MemberDetails

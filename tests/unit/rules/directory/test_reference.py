@@ -10,8 +10,7 @@ import pytest
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS
 from corpid.jose.keys import WRAPS
-from corpid.rules.directory.document import parse
-from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.directory.document import SECTIONS, parse
 from corpid.rules.oauth.client_registration import USERINFO_ALGS, USERINFO_ENCS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.actors import ACTOR_KINDS
+from corpid.rules.directory.access import ACTOR_KINDS
 from corpid.rules.directory.differences import UNREMOVED_SHOWN, difference, kept_record, remarks
+from corpid.rules.directory.document import KINDS, LEVELS, SECTIONS, Key, Kind
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.records import Entity, Sources, User
-from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import (
     ABSENT,
     CHANNELS,
@@ -29,9 +29,7 @@ from tests.unit.rules.directory.directory import FILE, State, after, planned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.directory.document import Key
     from corpid.rules.directory.plan import Plan
-    from corpid.rules.directory.sections import Kind
 
 DIRECTORY = f"""{FILE}
 administrators:

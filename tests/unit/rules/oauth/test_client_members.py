@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.directory.document import SECTIONS
 from corpid.rules.fields import Field, documented_fields
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 from corpid.jose.keys import WRAPS
 from corpid.rules.oauth.client_registration import RegistrationError, new_client, register
-from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Nesting
+from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Generation, Nesting
 from tests.unit.jose.signed import public_jwk, rsa_key
 from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, rules_of
-
-if TYPE_CHECKING:
-    from corpid.rules.oauth.generations import Generation
 
 ALGS = ("ECDH-ES", "RSA-OAEP", "RSA-OAEP-256")
 ENCS = ("A128CBC-HS256", "A128GCM", "A256CBC-HS512", "A256GCM")
