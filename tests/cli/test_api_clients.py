@@ -120,6 +120,26 @@ def test_the_list_shows_both_kinds_and_json_each_for_itself(terminal: Terminal) 
         ] == expected
 
 
+def test_each_kind_of_client_is_sorted_searched_counted_and_paged(terminal: Terminal) -> None:
+    """D83: as in the admin API; JSON is the whole list whatever the page."""
+    for client in ("rp1", "rp2"):
+        terminal.done("client", "add", client, *RELYING_PARTY)
+        terminal.done("client", "add", client.replace("rp", "api"), *ADD[3:])
+    for kind, first, second in (((), "rp2", "rp1"), (("--api",), "api2", "api1")):
+        page = terminal.done("client", "list", *kind, "--sort=-id", "--limit=1")
+        assert (first in page, second in page, "2 in all." in page) == (True, False, True)
+        further = [line.partition("corpid ")[2].split() for line in page.splitlines() if "There are more" in line]
+        assert second in terminal.done(*further[0])
+        listed = json.loads(terminal.done("client", "list", *kind, "--sort=-id", "--limit=1", "--json"))
+        assert [each["client_id"] for each in listed] == [first, second]
+        found = terminal.done("client", "list", *kind, f"--search={second}", "--total")
+        assert (second in found, first in found, "1 in all." in found) == (True, False, True)
+    *_, line = terminal.done("client", "list", "--limit=1").splitlines()
+    page = terminal.done(*line.partition("corpid ")[2].split())
+    assert ("api2" in page, "api1" in page, "Relying parties" in page) == (True, False, False)
+    assert "the admin API, which does not show these records" in terminal.refused("client", "list", "--api", "--csv")
+
+
 def test_an_identifier_belongs_to_one_kind_of_client(terminal: Terminal) -> None:
     """D59: by command and by file."""
     terminal.done(*ADD)

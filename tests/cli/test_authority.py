@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.cli.records import NOUNS
-from corpid.flows.directory import access_review, apply, appointments, clients, lists, people
+from corpid.flows.directory import access_review, apply, clients, lists, people
 from corpid.flows.directory.people import load_person
 from corpid.flows.directory.single_records import add_record, find_record, remove_record, set_enabled, update_record
 from corpid.flows.operations import signing_keys
@@ -16,9 +16,12 @@ from corpid.flows.operations.buffers import list_refusals
 from corpid.rules.directory.access import Forbidden, Person
 from corpid.rules.directory.lists import (
     ADMINISTRATORS,
+    API_CLIENTS,
     ASSIGNMENTS,
+    CLIENTS,
     ENTITIES,
     GRANTS,
+    OPERATORS,
     SERVICES,
     THIRD_PARTY_ASSIGNMENTS,
     USERS,
@@ -74,7 +77,8 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     ),
     "export": exported,
     "client add": lambda s: clients.add_client(s.registry, s.passwords, "rp2", CLIENT, actor=SOMEBODY),
-    "client list": lambda s: clients.list_clients(s.registry, actor=SOMEBODY),
+    "client list": lambda s: lists.list_records(s.registry, SOMEBODY, CLIENTS, limit=5),
+    "client list --api": lambda s: lists.list_records(s.registry, SOMEBODY, API_CLIENTS, limit=5),
     "client show": lambda s: clients.find_client(s.registry, "rp", actor=SOMEBODY),
     "client drop-keys": lambda s: clients.drop_keys(s.registry, "rp", actor=SOMEBODY),
     "client refusals": lambda s: list_refusals(s.registry, "rp", actor=SOMEBODY),
@@ -87,7 +91,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "service show": lambda s: lists.find_service(s.registry, "X", actor=SOMEBODY),
     "role list": lambda s: lists.list_with_records(s.registry, SOMEBODY, ASSIGNMENTS, {}, limit=5),
     "administrator list": lambda s: lists.list_with_records(s.registry, SOMEBODY, ADMINISTRATORS, {}, limit=5),
-    "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),
+    "operator list": lambda s: lists.list_with_records(s.registry, SOMEBODY, OPERATORS, {}, limit=5),
     "third-party list": lambda s: lists.list_records(s.registry, SOMEBODY, GRANTS, limit=5),
     "third-party list --people": lambda s: lists.list_with_records(s.registry, SOMEBODY, THIRD_PARTY_ASSIGNMENTS, {}, limit=5),
     "user list": lambda s: lists.list_records(s.registry, SOMEBODY, USERS, limit=5),

@@ -308,41 +308,6 @@ app.command()(refusals)
 app.command()(keys)
 
 
-@app.command(name="list")
-@on_stores
-async def show_all(
-    stores: Stores,
-    *,
-    api: Annotated[bool, typer.Option("--api", help="Only clients of the admin API.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print relying parties as JSON, with --api the others.")] = False,
-) -> None:
-    """List every relying party, and every client of the admin API."""
-    found = await clients.list_clients(stores.registry, actor=stores.actor)
-    of_api = await clients.list_api_clients(stores.registry, actor=stores.actor)
-    if json:
-        output.as_json(of_api if api else found)
-        return
-    if not api:
-        rules = client_rules(stores.settings)
-        rows = [
-            (
-                (each.client_id, each.name),
-                each.redirect_uris,
-                ", ".join(each.services),
-                tuple(generation.name for generation in used_generations(each, rules)),
-                listing.state(enabled=each.enabled),
-            )
-            for each in found
-        ]
-        output.table("Relying parties", ("Client", "Redirect URIs", "Services", "Generations", "State"), rows)
-    if api or of_api:
-        shown = [
-            ((each.client_id, each.name), each.scopes, each.entity_id, listing.state(enabled=each.enabled))
-            for each in of_api
-        ]
-        output.table("Clients of the admin API", ("Client", "Scopes", "Entity", "State"), shown)
-
-
 @app.command()
 def drop_keys(client_id: Identifier) -> None:
     """Forget a fetched key set: it is fetched again when needed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, Unpack
@@ -18,15 +19,25 @@ import typer
 
 from corpid.cli import listing, output
 from corpid.cli.running import with_stores
-from corpid.flows.directory import appointments, approvals, lists, members, single_records
-from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage, PageOptions, find_user
+from corpid.flows.directory import approvals, lists, members, single_records
+from corpid.flows.directory.lists import (
+    Appointment,
+    Belonging,
+    EntityMember,
+    ListPage,
+    OperatingPerson,
+    PageOptions,
+    find_user,
+)
 from corpid.flows.directory.objects import read_identities
 from corpid.flows.directory.person_names import read_user_names
 from corpid.rules.directory import differences, memberships
 from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (
     ADMINISTRATORS,
+    API_CLIENTS,
     ASSIGNMENTS,
+    CLIENTS,
     DELETION_REQUESTS,
     ENTITIES,
     FILTERS,
@@ -39,17 +50,17 @@ from corpid.rules.directory.lists import (
     SERVICES,
     THIRD_PARTY_ASSIGNMENTS,
     USERS,
-    ListTotal,
     RecordList,
 )
 from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.objects import MEMBERSHIP, Resource, to_json_object
-from corpid.rules.directory.records import Entity, Membership, Operator, User
+from corpid.rules.directory.records import Entity, Membership, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
 from corpid.rules.fields import NOTHING, Field
 from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.client_registration import used_generations
 from corpid.settings.issuers import client_rules
 
 if TYPE_CHECKING:
@@ -97,11 +108,11 @@ _METAVARS: Final = {
 _OTHER_LISTS: Final = {
     "deletion_requested": "Only people who asked to be deleted, by identifier.",
     "people": "The roles of third parties' people instead.",
+    "api": "Only clients of the admin API.",
 }
 """options that choose another list"""
 _EXPORTED_AT_ONCE: Final = 200
 _ADMINISTRATORS_SHOWN: Final = 10
-Load: TypeAlias = "Callable[[Stores, PageOptions], Awaitable[ListPage[Any]]]"
 Command: TypeAlias = "tuple[list[inspect.Parameter], Callable[..., None]]"
 
 
@@ -121,7 +132,7 @@ class ListCommand(NamedTuple):
 
     title: str
     name: str
-    """of the records in JSON"""
+    """of the records in JSON; empty: JSON is the whole list, without a name"""
     listed: RecordList
     columns: dict[str, str | Callable[[Any, View], Lines]]
     """heading → member of its JSON, or what makes a cell"""
@@ -131,8 +142,10 @@ class ListCommand(NamedTuple):
     """the options that choose it"""
     sort: str = ""
     """the order without a wish"""
-    load: Load | None = None
-    """for a list in an order of its own"""
+    followers: tuple[ListCommand, ...] = ()
+    """lists whose first page is printed after its own, if they have records"""
+    in_api: bool = True
+    """whether the admin API shows its records: an export has its columns"""
     kind: Kind | None = None
     """of its records, if not the noun's"""
     none: str = ""
@@ -370,7 +383,7 @@ def __getattr__(name: str) -> typer.Typer:
 def _list(name: str, noun: Noun) -> Command:
     filters = {each for shown in noun.lists for each in shown.options}
     needed = dict.fromkeys(noun.needs, inspect.Parameter.empty)
-    sorts = dict.fromkeys(each.name for shown in noun.lists if not shown.load for each in shown.listed.orders)
+    sorts = dict.fromkeys(each.name for shown in noun.lists for each in shown.listed.orders)
     parameters = [
         *(
             option(each, str, FILTERS[each], metavar=metavar, default=needed.get(each, ""))
@@ -378,53 +391,78 @@ def _list(name: str, noun: Noun) -> Command:
             if each in filters
         ),
         *(option(each, bool, text, default=False) for each, text in _OTHER_LISTS.items() if each in filters),
+        option("sort", str, f"Sort by {', '.join(sorts)}; a leading - reverses the order.", default=""),
     ]
-    if sorts:
-        parameters.append(
-            option("sort", str, f"Sort by {', '.join(sorts)}; a leading - reverses the order.", default="")
-        )
 
-    def show(limit: int, after: str, json: bool, csv: bool, total: bool, sort: str = "", **given: Any) -> None:  # noqa: ANN401
+    def show(limit: int, after: str, json: bool, csv: bool, total: bool, sort: str, **given: Any) -> None:  # noqa: ANN401
         wanted = {option: value for option, value in given.items() if value}
-        shown = next((each for each in noun.lists[1:] if wanted.keys() & {*each.chosen_by}), noun.lists[0])
-        if not wanted.keys() <= shown.options:
-            named = " and ".join(f"--{option.replace('_', '-')}" for option in wanted)
-            output.fail(f"{named} cannot be combined: leave one of them out")
+        shown = _choose_list(noun, wanted, csv=csv)
         filters = {each: value for each, value in wanted.items() if each in shown.listed.filters}
+        followers = () if json or after else shown.followers
+        most = limit if shown.name or not json else MOST_EXPORTED
 
-        async def load(stores: Stores, **page: Unpack[PageOptions]) -> ListPage[Any]:
+        async def load(stores: Stores, each: ListCommand = shown, **page: Unpack[PageOptions]) -> ListPage[Any]:
             order, search = lists.find_order(wanted, sort)
-            page |= {"order": order or shown.sort, "descending": sort.startswith("-"), "search": search}
-            if shown.load:
-                return await shown.load(stores, page)
-            return await lists.list_with_records(stores.registry, stores.actor, shown.listed, filters, **page)
+            page |= {"order": order or each.sort, "descending": sort.startswith("-"), "search": search}
+            return await lists.list_with_records(stores.registry, stores.actor, each.listed, filters, **page)
 
-        async def read(stores: Stores) -> tuple[ListPage[Any], View]:
+        async def read(stores: Stores) -> tuple[list[ListPage[Any]], View]:
             count_to = MOST_COUNTED if total or not json else 0
-            page = await load(stores, after=after, limit=limit, count_to=count_to)
-            return page, View(stores.settings, listing.today(stores))
+            pages = [
+                await load(stores, each, after=after, limit=most, count_to=count_to) for each in (shown, *followers)
+            ]
+            return pages, View(stores.settings, listing.today(stores))
 
         if csv:
             with_stores(lambda stores: _export(stores, single_records.BY_KIND[shown.kind or noun.kind], load))
             return
-        page, view = with_stores(read)
+        pages, view = with_stores(read)
+        page = pages[0]
         counted = {"total": page.total.count, "total_is_exact": page.total.exact} if total and page.total else {}
         if json:
-            output.as_json(
-                {shown.name: [shown.data(each, view) for each in page.found], "after": page.after, **counted}
-            )
-        elif shown.none and not page.found:
-            output.say(shown.none)
-        else:
-            flags = (f"--{option.replace('_', '-')}" for option, value in wanted.items() if value is True)
-            command = " ".join([name, "list", *flags])
-            texts = {**{option: value for option, value in wanted.items() if value is not True}, "sort": sort}
-            title, row = shown.title.format(**wanted), shown.row
-            listing.show(
-                title, [*shown.columns], page, lambda each: row(each, view), command, limit=limit, total=total, **texts
-            )
+            found = [shown.data(each, view) for each in page.found]
+            output.as_json({shown.name: found, "after": page.after, **counted} if shown.name else found)
+            return
+        for each, page in zip((shown, *followers), pages, strict=True):
+            if page.found or each is shown:
+                options = wanted if each is shown else {**wanted, **dict.fromkeys(each.chosen_by, True)}
+                _print_page(name, each, page, view, options, sort=sort, limit=limit, total=total)
 
     return [*parameters, TOTAL, LIMIT, AFTER, JSON, CSV], show
+
+
+def _choose_list(noun: Noun, wanted: dict[str, Any], *, csv: bool) -> ListCommand:
+    """The list that the options mean."""
+    shown = next((each for each in noun.lists[1:] if wanted.keys() & {*each.chosen_by}), noun.lists[0])
+    if not wanted.keys() <= shown.options:
+        named = " and ".join(f"--{option.replace('_', '-')}" for option in wanted)
+        output.fail(f"{named} cannot be combined: leave one of them out")
+    if csv and not shown.in_api:
+        output.fail("--csv has the columns of the admin API, which does not show these records")
+    return shown
+
+
+def _print_page(
+    name: str,
+    shown: ListCommand,
+    page: ListPage[Any],
+    view: View,
+    wanted: dict[str, Any],
+    *,
+    sort: str,
+    limit: int,
+    total: bool,
+) -> None:
+    """Print a page as a table; `wanted` are the options of the next one."""
+    if shown.none and not page.found:
+        output.say(shown.none)
+        return
+    flags = (f"--{option.replace('_', '-')}" for option, value in wanted.items() if value is True)
+    texts = {**{option: value for option, value in wanted.items() if value is not True}, "sort": sort}
+    listing.show(
+        shown.title.format(**wanted), [*shown.columns], page, partial(shown.row, view=view),
+        " ".join([name, "list", *flags]), limit=limit, total=total, **texts,
+    )  # fmt: skip
 
 
 async def _export(stores: Stores, resource: Resource, load: Callable[..., Awaitable[ListPage[Any]]]) -> None:
@@ -665,17 +703,6 @@ def _describe_client(client: Client | RegisteredApiClient) -> dict[str, Lines]:
     return {**({"kind": "client of the admin API"} if of_api else {}), **describe(client)}
 
 
-async def _list_operators(stores: Stores, page: PageOptions) -> ListPage[tuple[User, Operator]]:
-    found = await appointments.list_operators(stores.registry, actor=stores.actor)
-    places = [user.user_name for user, _ in found]
-    after, limit = page.get("after", ""), page["limit"]
-    if after and after not in places:
-        raise lists.UnknownPlace
-    first = places.index(after) + 1 if after else 0
-    cut = lists.cut_page(found[first : first + limit + 1], limit, places[first:])
-    return msgspec.structs.replace(cut, total=ListTotal(count=len(found)))
-
-
 async def _load_role(stores: Stores, found: NamedRecord) -> RoleRecords:
     [role] = await lists.load_roles(stores.registry.directory, [found.record])
     return role
@@ -687,8 +714,9 @@ async def _load_appointment(stores: Stores, found: NamedRecord) -> Appointment:
     return held  # type: ignore[no-any-return]
 
 
-async def _load_operator(stores: Stores, found: NamedRecord) -> tuple[User, Operator]:
-    return await find_user(stores.registry, found.names["user"], actor=stores.actor), found.record
+async def _load_operator(stores: Stores, found: NamedRecord) -> OperatingPerson:
+    user = await find_user(stores.registry, found.names["user"], actor=stores.actor)
+    return OperatingPerson(user=user, operator=found.record)
 
 
 async def _load_record(_: Stores, found: NamedRecord) -> object:
@@ -706,6 +734,14 @@ _ENTITIES: Final[dict[str, Any]] = {
 _ROLE: Final[dict[str, Any]] = {
     "Service": "service", "Role": lambda role, _: listing.parts(role.row), "State": _role_state,
 }  # fmt: skip
+_API_CLIENTS: Final = ListCommand(
+    "Clients of the admin API", "", API_CLIENTS,
+    {
+        "Client": lambda client, _: (client.client_id, client.name), "Scopes": "scopes", "Entity": "entity_id",
+        "State": lambda client, _: listing.state(enabled=client.enabled),
+    },
+    chosen_by=("api",), in_api=False,
+)  # fmt: skip
 _UPDATE: Final = "; the others keep their values.\n\nA list is replaced as a whole."
 _ONE_OF_SEVERAL: Final = "\n\nIf several match, it lists them and changes nothing."
 NOUNS: Final[dict[str, Noun]] = {
@@ -887,11 +923,12 @@ NOUNS: Final[dict[str, Noun]] = {
             ListCommand(
                 "Operators", "operators", OPERATORS,
                 {
-                    "User": "user", "Name": lambda held, _: held[0].name, "Level": "level",
-                    "State": lambda held, _: "effective" if held[0].enabled else "the person is disabled",
+                    "User": "user", "Name": lambda held, _: held.user.name, "Level": "level",
+                    "State": lambda held, _: "effective" if held.user.enabled else "the person is disabled",
                 },
-                lambda held, _: {"user": held[0].user_name, "level": held[1].level, "enabled": held[0].enabled},
-                load=_list_operators,
+                lambda held, _: {
+                    "user": held.user.user_name, "level": held.operator.level, "enabled": held.user.enabled
+                },
                 none="Nobody operates this deployment in the browser yet: `corpid operator add USER operator` makes "
                 "the first one.",
             ),
@@ -931,13 +968,30 @@ NOUNS: Final[dict[str, Noun]] = {
     "client": Noun(
         kind="client",
         texts={
+            "list": "List every relying party, and every client of the admin API.\n\n"
+            "JSON is the whole list: of relying parties, with --api of the others.",
             "show": "Show the registration of one client.",
             "update": f"Change members of a relying party, or of an API client{_UPDATE}",
             "remove": "Remove a client for good; `disable` only stops it.",
             "disable": "Disable a client: its requests are refused within 5 seconds.",
             "enable": "Enable a client again.",
         },
-        details=Details(_load_record, lambda client, _: client, _describe_client),
+        lists=(
+            ListCommand(
+                "Relying parties", "", CLIENTS,
+                {
+                    "Client": lambda client, _: (client.client_id, client.name), "Redirect URIs": "redirect_uris",
+                    "Services": lambda client, _: ", ".join(client.services),
+                    "Generations": lambda client, view: tuple(
+                        each.name for each in used_generations(client, client_rules(view.chosen))
+                    ),
+                    "State": lambda client, _: listing.state(enabled=client.enabled),
+                },
+                followers=(_API_CLIENTS,),
+            ),
+            _API_CLIENTS,
+        ),
+        details=Details(_load_record, values=_describe_client),
         defaults={"redirect_uris": None},
         switches=True,
     ),

@@ -6,7 +6,7 @@ operators appoint its owners. Commands set any level under the rules of a file (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import prepare_addition
@@ -32,8 +32,6 @@ from corpid.rules.directory.records import (
     Entity,
     MemberDetails,
     Membership,
-    Operator,
-    OperatorLevel,
     Precondition,
     User,
 )
@@ -203,23 +201,6 @@ async def appoint_owner(
             raise InvalidInput(phrase("This person is no longer an owner. Choose again."), field="instead_of")
         changes.append(Change(gone, None))
     await write_changes(registry, actor, changes, seen=seen, planned=True)
-
-
-async def list_operators(registry: Registry, *, actor: Actor) -> list[tuple[User, Operator]]:
-    """The operators of the deployment, by level and user name.
-
-    Raises access.Forbidden, StoreUnavailable. Source: D53
-    """
-    authorise(actor, "read", Object(kind="operator"))
-    found = []
-    for level in get_args(OperatorLevel):
-        held = await registry.directory.operators(level)
-        people = await registry.directory.read(User, [(each.record.user_id,) for each in held])
-        found += [
-            (user, Operator(user_id=user.user_id, level=level))
-            for user in sorted(people.values(), key=lambda each: each.user_name)
-        ]
-    return found
 
 
 def _plan_owner_invitation(

@@ -143,12 +143,6 @@ async def find_api_client(registry: Registry, client_id: str, *, actor: Actor) -
     return await registry.api_clients.get(client_id) if is_storable(client_id) else None
 
 
-async def list_api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApiClient]:
-    """Every client of the API, by identifier. Raises access.Forbidden, StoreUnavailable. Source: D59"""
-    authorise(actor, "read", Object(kind="API client"))
-    return await registry.api_clients.list_all()
-
-
 async def add_api_client(
     registry: Registry,
     client_id: str,

@@ -244,6 +244,13 @@ class Appointment(msgspec.Struct, frozen=True, kw_only=True):
     membership: Membership
 
 
+class OperatingPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator of the deployment, with their person."""
+
+    operator: Operator
+    user: User
+
+
 class Belonging(msgspec.Struct, frozen=True, kw_only=True):
     """An entity of a person, with their level there."""
 
@@ -404,9 +411,9 @@ async def list_with_records(
     """List records of a kind, with the records that they depend on.
 
     `wanted` are filters of the list. People are ListedPersons, roles RoleRecords, administrators Appointments,
-    memberships Belongings, members EntityMembers, and requests to be deleted PendingDeletions. Raises Refused if
-    something is named that there is not, UnknownPlace, UnknownSort, access.Forbidden, StoreUnavailable. Source: D23,
-    D50, D53, D83
+    operators OperatingPersons, memberships Belongings, members EntityMembers, and requests to be deleted
+    PendingDeletions. Raises Refused if something is named that there is not, UnknownPlace, UnknownSort,
+    access.Forbidden, StoreUnavailable. Source: D23, D50, D53, D83
     """
     found = await list_in_order(registry, actor, listed, await _read_filters(registry, actor, listed, wanted), **page)
     load = _LOADERS.get(listed.record)
@@ -482,6 +489,11 @@ async def _load_appointments(directory: Directory, rows: Sequence[Administrator]
     )
 
 
+async def _load_operators(directory: Directory, rows: Sequence[Operator]) -> tuple[OperatingPerson, ...]:
+    users = await directory.read(User, [row.key for row in rows])
+    return tuple(OperatingPerson(operator=row, user=users[row.key]) for row in rows if row.key in users)
+
+
 async def _load_deletions(directory: Directory, rows: Sequence[DeletionRequest]) -> tuple[PendingDeletion, ...]:
     users = await directory.read(User, [each.key for each in rows])
     known = ((users.get(each.key), each.requested_at) for each in rows)
@@ -525,6 +537,7 @@ async def load_roles(
 _LOADERS: Final[Mapping[type, Callable[[Directory, Any], Awaitable[tuple[Any, ...]]]]] = {
     Assignment: load_roles, ThirdPartyAssignment: load_roles, Administrator: _load_appointments,
     User: _load_invitations, Membership: load_belongings, Member: _load_levels, DeletionRequest: _load_deletions,
+    Operator: _load_operators,
 }  # fmt: skip
 """record of a list → what loads the records that its own depend on"""
 

@@ -27,7 +27,6 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.words import searched_fields
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
@@ -56,6 +55,8 @@ FILTERS: Final[Mapping[str, str]] = {
 """name of a filter → its meaning, for documents and commands"""
 INDEXED_CHARACTERS: Final = 100
 """of a name that its index has"""
+_WITH_WORDS: Final = frozenset({User, Entity, Service, Client, Membership, Member})
+"""records whose words are stored; memberships are searched as members of one entity"""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ class RecordList(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def found_by_words(self) -> bool:
         """True if a search is for words, not the identifier's beginning."""
-        return self.record is Member or bool(searched_fields(self.record))
+        return self.record in _WITH_WORDS
 
     @property
     def searched_orders(self) -> tuple[str, ...]:
@@ -196,7 +197,10 @@ ADMINISTRATORS: Final = RecordList(
     record=Administrator, kind="administrator", orders=_by_key("user_id", "entity_id"),
     filters={"user": "user_id", "entity": "entity_id"},
 )  # fmt: skip
-OPERATORS: Final = RecordList(record=Operator, kind="operator", orders=_by_key("user_id"), filters={"level": "level"})
+OPERATORS: Final = RecordList(
+    record=Operator, kind="operator", filters={"level": "level"},
+    orders=(Order(name="level", columns=("level", "user_id"), bounded=False),),
+)  # fmt: skip
 CLIENTS: Final = RecordList(record=Client, kind="client", orders=_by_key("client_id", bounded=True))
 API_CLIENTS: Final = RecordList(
     record=RegisteredApiClient, kind="API client", orders=_by_key("client_id", bounded=True)
