@@ -224,7 +224,7 @@ def test_a_command_on_the_database_needs_no_server(terminal: Terminal, arguments
         NO_SERVER | NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION | NO_FILE_NO_PAGE | NO_PASSWORD_NO_PLUGIN
     )
     assert not of_the_kit(found)
-    assert arguments[0] in {"user", "export"} or not found & OTHERS_STORES
+    assert arguments[0] in {"user", "client", "export"} or not found & OTHERS_STORES
     assert arguments[0] == "key" or not found & NO_CERTIFICATE
     assert packages(found) <= OF_A_COMMAND
     assert "corpid.engines" in found

@@ -453,7 +453,10 @@ def _print_page(
     limit: int,
     total: bool,
 ) -> None:
-    """Print a page as a table; `wanted` are the options of the next one."""
+    """Print a page as a table.
+
+    `wanted` are the options that the next one has, too.
+    """
     if shown.none and not page.found:
         output.say(shown.none)
         return
