@@ -430,8 +430,8 @@ async def test_who_approves_a_suspension_reads_whose_it_is(made: World) -> None:
     assert held is not None
     found = await requested(made, Change(held, replace(held, enabled=False)))
     browser = await in_portal(made, f"requests/{found.request_id}")
-    who = "cora (Cora Chan) (Administrator)"
-    assert f"{who} can no longer act for the organisation until they are restored." in browser.page.text
+    said = "cora (Cora Chan) can no longer act for the organisation until they are restored."
+    assert f"{said} Their level has no effect either: Administrator." in browser.page.text
 
 
 async def test_who_is_given_something_else_instead_reads_as_given_access(made: World) -> None:

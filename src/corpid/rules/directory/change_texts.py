@@ -375,9 +375,13 @@ def _describe_membership(change: Change, held: Membership, names: RequestNames) 
         )  # fmt: skip
     if kind == "restore":
         return phrase("{person} can act for the organisation again, with the access from before.", person=person)
+    if kind == "suspend" and level:
+        return phrase(
+            "{person} can no longer act for the organisation until they are restored. Their level has no effect either: {level}.",
+            person=person, level=level,
+        )  # fmt: skip
     if kind == "suspend":
-        who = phrase("{person} ({level})", person=person, level=level) if level else person
-        return phrase("{person} can no longer act for the organisation until they are restored.", person=who)
+        return phrase("{person} can no longer act for the organisation until they are restored.", person=person)
     if change.verb == "change":
         return phrase("What is recorded here about {person} changes.", person=person)
     if held.invited:
