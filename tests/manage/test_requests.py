@@ -449,7 +449,9 @@ async def test_a_return_with_other_details_names_the_level(made: World) -> None:
     found = await requested(made, Change(cora, replace(cora, enabled=True, department="Sales")))
     browser = await in_portal(made, f"requests/{found.request_id}")
     assert "cora (Cora Chan), Sub-administrator" in browser.page.text
-    told = await read_request(made.provider.registry, CommandLine(by="op", reason="look"), found.request_id, now=made.clock())
+    told = await read_request(
+        made.provider.registry, CommandLine(by="op", reason="look"), found.request_id, now=made.clock()
+    )
     assert "cora (Cora Chan), Sub-administrator" in f"{told.differences}"
 
 
