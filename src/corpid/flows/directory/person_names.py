@@ -198,7 +198,7 @@ def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
 
 
 def label_person(person: RequestedPerson) -> str:
-    """A person in words, as `memberships.shown_name`, with the level that matters to a request. Source: D68"""
+    """A person in words, as `memberships.shown_name`, with the recorded level. Source: D68"""
     label = label_identity(person.identity, person.name, invited=person.invited)
     return (
         phrase("{person}, {level}", person=label, level=ADMINISTRATOR_LEVELS[person.level]) if person.level else label
