@@ -242,7 +242,6 @@ def _provider(
         background_tasks=BackgroundTasks(_warn),
         jobs=Jobs(stores.registry, node.process.process_id, clock=clock, new_id=new_id, log=_warn),
         networks=_networks(settings),
-        erase_details=stores.registry.retention.erase,
         clock=clock,
         new_id=new_id,
     )

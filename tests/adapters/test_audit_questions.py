@@ -14,7 +14,7 @@ from corpid.stores.sql.audit import ways
 from corpid.stores.sql.clients import select_latest_uses
 from corpid.stores.sql.members import select_last_sign_ins
 from tests.adapters.opened import NOW
-from tests.adapters.prepared_statements import QUESTIONS
+from tests.adapters.statements import QUESTIONS
 from tests.adapters.test_plans import Filled, filled
 
 if TYPE_CHECKING:

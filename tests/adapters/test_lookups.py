@@ -90,7 +90,7 @@ async def test_third_party_rows_come_with_client_entity_and_every_grant_for_the_
         assert await stores.registry.directory.third_party_rows("u2", "E1", ["s1"]) == []
 
 
-async def test_a_statement_by_number_of_services_is_prepared_once(place: Place) -> None:
+async def test_a_statement_by_number_of_services_is_built_once(place: Place) -> None:
     async with place.opened() as stores:
         dialect = stores.database.dialect
         made = directory.select_services

@@ -1,6 +1,6 @@
 """Costs stay flat from a thousand to a million users (docs/costs.md): the plans of both engines on filled tables.
 
-The statements are all that the adapters prepare, and the tables all that the schema has: one that is new is looked
+The statements are all that the stores have, and the tables all that the schema has: one that is new is looked
 at without being named here. What a real sign-in asks is looked at once more by `make bench-scale`.
 """
 
@@ -25,7 +25,7 @@ from corpid.stores.sql.columns import METADATA
 from corpid.stores.sql.lists import _WORDS, Shape, bind_place, find_shape
 from tests import engines
 from tests.adapters.databases import Place
-from tests.adapters.prepared_statements import FILTERS, LISTS, ROLES, SEARCHES, every_statement, find_counted
+from tests.adapters.statements import FILTERS, LISTS, ROLES, SEARCHES, every_statement, find_counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -164,6 +164,7 @@ class Filled:
                         "SCAN server_processes",
                         "SCAN jobs",
                         "SCAN counted",
+                        "SCAN chunk",
                         "SCAN held",
                         "SCAN outdated_words",
                         "SCAN sqlite_sequence",
@@ -356,11 +357,7 @@ def test_an_access_review_reads_the_decisions_of_its_entity_only(filled: Filled)
 
 def test_a_service_with_a_million_roles_is_not_read_for_one_entitys(filled: Filled) -> None:
     """Nor for those of one person."""
-    looks = [
-        filled.text(prepared)
-        for shape, prepared in filled.pages.items()
-        if {"service_id", "entity_id"} <= {*shape.given}
-    ]
+    looks = [filled.text(made) for shape, made in filled.pages.items() if {"service_id", "entity_id"} <= {*shape.given}]
     for text in looks:
         assert "_service_id" not in "\n".join(filled.plan(text)), text
     assert len(looks) >= 6
@@ -368,9 +365,9 @@ def test_a_service_with_a_million_roles_is_not_read_for_one_entitys(filled: Fill
 
 def test_a_roles_page_is_planned_from_the_text_that_postgresql_keeps(filled: Filled) -> None:
     """`make bench-scale` reads texts in which constants have become parameters without a type."""
-    for prepared in filled.pages.values():
-        first = plans.parameters(filled.text(prepared)) + 1
-        parts = re.split(r"\b(?:true|false)\b", filled.text(prepared))
+    for made in filled.pages.values():
+        first = plans.parameters(filled.text(made)) + 1
+        parts = re.split(r"\b(?:true|false)\b", filled.text(made))
         kept = parts[0] + "".join(f"${number}{part}" for number, part in enumerate(parts[1:], first))
         assert filled.plan(kept)
 

@@ -82,7 +82,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "client show": lambda s: clients.find_client(s.registry, "rp", actor=SOMEBODY),
     "client drop-keys": lambda s: clients.drop_keys(s.registry, "rp", actor=SOMEBODY),
     "client refusals": lambda s: list_refusals(s.registry, "rp", actor=SOMEBODY),
-    "key rewrap": lambda s: signing_keys.rewrap(s.registry.keys.rewrap, SOMEBODY),
+    "key rewrap": lambda s: signing_keys.rewrap(s.registry, SOMEBODY),
     "entity list": lambda s: lists.list_records(s.registry, SOMEBODY, ENTITIES, limit=5),
     "entity list --name": lambda s: lists.list_records(s.registry, SOMEBODY, ENTITIES, order="name", search="A", limit=5),
     "entity show": lambda s: lists.find_entity(s.registry, "A1", actor=SOMEBODY),

@@ -228,7 +228,7 @@ async def test_a_sub_administrator_sees_the_roles_at_their_services(made: World)
     assert "Harbour permits" not in browser.page.text
 
 
-async def test_roles_in_use_are_counted_and_leads_to_those_who_have_it(made: World) -> None:
+async def test_each_role_in_use_is_counted_and_leads_to_those_who_have_it(made: World) -> None:
     """D53: of the roles that hold."""
     await held(made)
     await made.write(checker("nadia", role="Approver"))

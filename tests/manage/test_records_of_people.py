@@ -110,7 +110,7 @@ async def test_the_address_in_the_history_is_erased_with_the_person(made: World)
     registry, wanted = made.provider.registry, AuditQuery(user_id="f1e2", actions=("assignment.add",))
     [entry] = await registry.audit.latest(wanted, limit=9)
     assert entry.detail[INVITED_PERSON] == GINA
-    await audit.erase_details(registry, made.provider.erase_details, "id-new", actor=COMMAND, now=made.clock())
+    await audit.erase_details(registry, "id-new", actor=COMMAND, now=made.clock())
     [entry] = await registry.audit.latest(wanted, limit=9)
     assert INVITED_PERSON not in entry.detail
     assert entry.erased

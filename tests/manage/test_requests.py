@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from corpid.flows.directory.approvals import read_request
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.directory.access import EntityAdministrator
+from corpid.rules.directory.access import CommandLine, EntityAdministrator
 from corpid.rules.directory.change_texts import RequestNames, summarise_change, title_changes
 from corpid.rules.directory.records import (
     Administrator,
@@ -398,27 +399,60 @@ async def test_a_request_of_many_like_parts_is_one_sentence_and_one_table_of_peo
     assert await state(made, found) == "approved"
 
 
+async def suspended(made: World, *who: str) -> list[Membership]:
+    """Members of Acme who are suspended; Cora is a sub-administrator."""
+    await acme(made)
+    held = [await made.provider.registry.directory.find(Membership, f"id-{each}", ACME) for each in who]
+    found = [replace(each, enabled=False) for each in held if each is not None]
+    await made.write(
+        *found, Administrator(user_id="id-cora", entity_id=ACME, level="sub_administrator", services=("PERMITS",))
+    )
+    return found
+
+
 async def test_who_approves_the_return_of_people_reads_their_levels(made: World) -> None:
     """D55, D68: a level takes effect again with the membership; so it is said of one person and of each of several."""
-    await acme(made)
-    await made.person("dora", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Dora Ng")
-    read = made.provider.registry.directory.find
-    held = [await read(Membership, f"id-{each}", ACME) for each in ("cora", "dora")]
-    cora, dora = (replace(each, enabled=False) for each in held if each is not None)
-    owner = Administrator(user_id="id-cora", entity_id=ACME, level="owner")
-    await made.write(cora, dora, owner)
+    await made.person("dora", FIRM, name="Dora Ng")
+    cora, dora = await suspended(made, "cora", "dora")
     back = [Change(each, replace(each, enabled=True)) for each in (cora, dora)]
-    await requested(made, back[0])
-    browser = await in_portal(made, "requests")
-    await follow(browser, "Restore cora (Cora Chan): Owner")
-    said = "cora (Cora Chan) can act for the organisation again, with the access and the level from before: Owner."
-    assert said in browser.page.text
+    alone = await requested(made, back[0])
+    browser = await in_portal(made, f"requests/{alone.request_id}")
+    who = "cora (Cora Chan), Sub-administrator"
+    assert browser.page.heading == f"Restore {who}"
+    assert f"{who} can act for the organisation again, with the access from before." in browser.page.text
     made.clock.now += 1
     together = await requested(made, *back)
     browser = await in_portal(made, f"requests/{together.request_id}")
     assert browser.page.heading == "Restore 2 people"
-    rows = browser.page.text.partition("People Person")[2]
-    assert rows.startswith(" Level cora (Cora Chan) Owner dora (Dora Ng)"), browser.page.text
+    assert f"{who} dora (Dora Ng)" in browser.page.text.partition("People Person")[2]
+
+
+async def test_who_approves_a_return_with_another_level_looks_again(made: World) -> None:
+    """D55, D68: the level is kept with the request, as names are; what was decided says it later, too."""
+    [cora] = await suspended(made, "cora")
+    found = await requested(made, Change(cora, replace(cora, enabled=True)))
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    await made.write(Administrator(user_id="id-cora", entity_id=ACME, level="owner"))
+    await browser.fill_and_submit(button="approve")
+    assert "Names have changed since this was requested." in browser.page.text
+    assert "cora (Cora Chan), Sub-administrator cora (Cora Chan), Owner" in browser.page.text
+    assert await state(made, found) == "pending"
+    await browser.fill_and_submit(button="approve")
+    assert await state(made, found) == "approved"
+    await go(made, browser, f"requests/{found.request_id}")
+    assert browser.page.heading == "Restore cora (Cora Chan), Sub-administrator"
+
+
+async def test_a_return_with_other_details_names_the_level(made: World) -> None:
+    """D55, D68: as a program can ask for."""
+    [cora] = await suspended(made, "cora")
+    found = await requested(made, Change(cora, replace(cora, enabled=True, department="Sales")))
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    assert "cora (Cora Chan), Sub-administrator" in browser.page.text
+    told = await read_request(
+        made.provider.registry, CommandLine(by="op", reason="look"), found.request_id, now=made.clock()
+    )
+    assert "cora (Cora Chan), Sub-administrator" in f"{told.differences}"
 
 
 async def test_who_approves_a_suspension_reads_whose_it_is(made: World) -> None:
@@ -430,7 +464,7 @@ async def test_who_approves_a_suspension_reads_whose_it_is(made: World) -> None:
     assert held is not None
     found = await requested(made, Change(held, replace(held, enabled=False)))
     browser = await in_portal(made, f"requests/{found.request_id}")
-    who = "cora (Cora Chan) (Administrator)"
+    who = "cora (Cora Chan), Administrator"
     assert f"{who} can no longer act for the organisation until they are restored." in browser.page.text
 
 

@@ -195,7 +195,12 @@ def test_discovery_says_what_there_is(scim: Scim) -> None:
     }  # fmt: skip
     assert [each["name"] for each in scim.get("/ResourceTypes").json()["Resources"]] == ["User", "Group"]
     assert {each["id"] for each in scim.get("/Schemas").json()["Resources"]} == {USER, GROUP, ENTERPRISE_USER}
-    assert scim.get(f"/Schemas/{USER}").json()["name"] == "User"
+    user = scim.get(f"/Schemas/{USER}").json()
+    assert user["name"] == "User"
+    [groups] = [each for each in user["attributes"] if each["name"] == "groups"]
+    [reference] = [each for each in groups["subAttributes"] if each["name"] == "$ref"]
+    assert (reference["type"], reference["mutability"]) == ("reference", "readOnly")
+    assert reference["referenceTypes"] == ["Group"]
     refused(scim.get(f"/Users?filter={quote('title pr')}"), 400, "invalidFilter")
     refused(scim.call("POST", "/Bulk", {}), 501)
     refused(scim.get("/Me"), 501)

@@ -224,9 +224,7 @@ def erase(
     The entries stay, with who did what and when by identifier. This cannot be undone.
     """
     user_id, erased = with_stores(
-        lambda stores: audit.erase_person(
-            stores.registry, stores.registry.retention.erase, user, actor=stores.actor, now=stores.clock()
-        )
+        lambda stores: audit.erase_person(stores.registry, user, actor=stores.actor, now=stores.clock())
     )
     output.say(f"Erased the details of {erased:,} entries of the person {user_id}.")
 

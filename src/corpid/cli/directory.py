@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from corpid.cli import output
-from corpid.cli.running import on_stores, with_stores
+from corpid.cli.running import with_stores
 from corpid.engines import Stores, new_user_id
 from corpid.flows.directory import apply as apply_flow
 from corpid.rules.directory.access import DirectoryFile
@@ -63,16 +63,18 @@ def apply(
         output.differences(applied.differences, done=not dry_run)
 
 
-@on_stores
-async def export(
-    stores: Stores,
+def export(
     file: Annotated[Path, typer.Argument(help="Where to write; - writes to standard output.")] = Path("-"),
 ) -> None:
     """Write the directory as a file, without secrets.
 
     Applying that file changes nothing. It has names and identity numbers: only its owner can read it.
     """
-    text = "".join([piece async for piece in apply_flow.export_directory(stores.registry, actor=stores.actor)])
+
+    async def read(stores: Stores) -> str:
+        return "".join([piece async for piece in apply_flow.export_directory(stores.registry, actor=stores.actor)])
+
+    text = with_stores(read)  # a pager may read for long, and a restore waits for stores that are open
     if str(file) == "-":
         output.document(text)
         return

@@ -160,7 +160,7 @@ def rewrap() -> None:
 
     Before that, every server must run with the new key, and have the earlier one in old_key_encryption_key_files.
     """
-    count = with_stores(lambda stores: signing_keys.rewrap(stores.registry.keys.rewrap, stores.actor))
+    count = with_stores(lambda stores: signing_keys.rewrap(stores.registry, stores.actor))
     output.say(f"Encrypted again: {count} secrets. Nothing in this database needs old_key_encryption_key_files now.")
 
 

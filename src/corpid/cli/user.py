@@ -526,7 +526,7 @@ async def erase(
     async with open_mail(stores.settings, clock=stores.clock) as mail:
         person = await erasure.identify_person(stores.registry, user)
         erased = await erasure.erase(
-            stores.registry, stores.registry.retention.erase, person, actor=stores.actor, now=stores.clock(), mail=mail,
+            stores.registry, person, actor=stores.actor, now=stores.clock(), mail=mail,
             provider_name=stores.settings.name, unrequested=unrequested,
         )  # fmt: skip
     for remark in erased.remarks:

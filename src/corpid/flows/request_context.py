@@ -16,7 +16,7 @@ from corpid.rules.authentication import devices
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from corpid.flows.background_tasks import BackgroundTasks
@@ -227,8 +227,6 @@ class Provider:
     jobs: Jobs
     networks: NetworkNames
     """names of networks, looked up when a person reads where they signed in from"""
-    erase_details: Callable[..., Awaitable[int]]
-    """erases details of audit entries (docs/decisions/0015); how many that were"""
     clock: Callable[[], float]
     new_id: Callable[[], str]
     """32 random bytes, base64url without padding"""

@@ -55,14 +55,13 @@ from corpid.rules.directory.approvals import (
     state_at,
     step,
 )
-from corpid.rules.directory.change_texts import SWITCHES, RequestNames, kind_of, name_actor
+from corpid.rules.directory.change_texts import RequestNames, name_actor
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.lists import LAST, REQUESTS
 from corpid.rules.directory.memberships import placeholder, shown_name
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
-    ADMINISTRATOR_LEVELS,
     Administrator,
     Approvals,
     Change,
@@ -586,8 +585,6 @@ async def load_names(
     directory = registry.directory
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
-    switched = {each.record.key for each in changes if each.kind == "membership" and kind_of(each) in SWITCHES}
-    levels = await directory.read(Administrator, switched) if switched else {}
     members = set(people)
     found = typed | await read_names(registry, entity_id, members, former=former | members, outside=outside)
     own = {*former, *members, *typed}
@@ -595,7 +592,6 @@ async def load_names(
         people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
         entities={each.entity_id: each.name_for(entity_id) for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
-        levels={each.user_id: ADMINISTRATOR_LEVELS[each.level] for each in levels.values()},
     )
 
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.change_texts import name_actor
@@ -19,7 +20,16 @@ from corpid.rules.directory.memberships import (
     shown_account,
 )
 from corpid.rules.directory.names import canonical, label_identity, label_invited
-from corpid.rules.directory.records import Change, ChangeRequest, Membership, RequestedPerson, User, names_user
+from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
+    Administrator,
+    Change,
+    ChangeRequest,
+    Membership,
+    RequestedPerson,
+    User,
+    names_user,
+)
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -94,15 +104,20 @@ async def read_requested_people(
     kind, _, identifier = requester.partition(":")
     wanted = {identifier} if kind == "user" else set()
     invited: dict[str, Membership] = {}
+    switched: set[tuple[str, ...]] = set()
     for change in changes:
         record = change.record
         if getattr(record, "entity_id", "") == entity_id:  # of a third party's people it knows the name only
             wanted.add(str(getattr(record, "user_id", "")))
         if isinstance(record, Membership) and record.invited:
             invited[record.user_id] = record
+        if isinstance(record, Membership) and isinstance(change.before, Membership):
+            switched |= {record.key} if change.before.enabled != record.enabled else set()
     users, held = await read_people(registry, entity_id, wanted)
+    levels = (await registry.directory.read(Administrator, switched)).values() if switched else ()
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
     found = {user_id: name_as_known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
+    found |= {each.user_id: replace(found[each.user_id], level=each.level) for each in levels if each.user_id in found}
     return tuple(found[user_id] for user_id in sorted(found))
 
 
@@ -183,8 +198,11 @@ def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
 
 
 def label_person(person: RequestedPerson) -> str:
-    """A person in words, as `memberships.shown_name`. Source: D68"""
-    return label_identity(person.identity, person.name, invited=person.invited)
+    """A person in words, as `memberships.shown_name`, with the recorded level. Source: D68"""
+    label = label_identity(person.identity, person.name, invited=person.invited)
+    return (
+        phrase("{person}, {level}", person=label, level=ADMINISTRATOR_LEVELS[person.level]) if person.level else label
+    )
 
 
 def read_requested_names(request: ChangeRequest, there: Container[str] | None = None) -> dict[str, str]:

@@ -53,7 +53,8 @@ async def search_entity(
 
     def narrow(found: Iterable[tuple[T, str]], *, is_cut: bool = False) -> ListPage[T]:
         fitting = tuple(each for each, words in found if has_words(words, asked))
-        return ListPage(found=fitting[:limit], total=ListTotal(count=len(fitting), exact=not is_cut))
+        total = None if is_cut else ListTotal(count=len(fitting), exact=True)
+        return ListPage(found=fitting[:limit], total=total)
 
     services = await list_services(registry, actor, entity)
     authorisations = [

@@ -232,9 +232,7 @@ def _without(entry: AuditEntry, hidden: frozenset[str]) -> AuditEntry:
     return msgspec.structs.replace(entry, detail=kept)
 
 
-async def erase_person(
-    registry: Registry, erase: Callable[..., Awaitable[int]], named: str, *, actor: Actor, now: float
-) -> tuple[str, int]:
+async def erase_person(registry: Registry, named: str, *, actor: Actor, now: float) -> tuple[str, int]:
     """Erase the details of every entry of a removed person.
 
     What they did, and what was done to them. Their identifier, and how many entries lost their details. Raises Refused
@@ -244,12 +242,10 @@ async def erase_person(
     user_id = await identify_person(registry, named)
     if await registry.directory.user(user_id) is not None:
         raise Refused(f"{named} is in the directory: remove them first, since their changes go on being recorded")
-    return user_id, await erase_details(registry, erase, user_id, actor=actor, now=now)
+    return user_id, await erase_details(registry, user_id, actor=actor, now=now)
 
 
-async def erase_details(
-    registry: Registry, erase: Callable[..., Awaitable[int]], user_id: str, *, actor: Actor, now: float
-) -> int:
+async def erase_details(registry: Registry, user_id: str, *, actor: Actor, now: float) -> int:
     """Erase the details of a removed person's entries.
 
     Also those of invitations that they accepted, which had identifiers of their own until then. The number of entries.
@@ -263,7 +259,7 @@ async def erase_details(
     erased = 0
     for each in (*sorted(invited - {""}), user_id):
         event = audit_event(actor, AuditAction.AUDIT_ERASE, each)
-        erased += await erase(event, AuditQuery(user_id=each), now=now)
+        erased += await registry.retention.erase(event, AuditQuery(user_id=each), now=now)
     return erased
 
 

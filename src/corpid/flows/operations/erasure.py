@@ -21,8 +21,6 @@ from corpid.rules.directory.records import Change, ChangedMeanwhile, DeletionReq
 from corpid.rules.directory.sources import channel
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from corpid.outbound.mail import Mail
     from corpid.stores.sql.registry import Registry
 
@@ -39,7 +37,6 @@ class ErasureResult(msgspec.Struct, frozen=True, kw_only=True):
 
 async def erase(
     registry: Registry,
-    erase_details: Callable[..., Awaitable[int]],
     user_id: str,
     *,
     actor: Actor,
@@ -62,7 +59,7 @@ async def erase(
     if user is not None:
         remarks = await _remove(registry, user, actor=actor, unrequested=unrequested)
         notifications.send_erasure_notice(mail, user, provider_name=provider_name)
-    details = await audit.erase_details(registry, erase_details, user_id, actor=actor, now=now)
+    details = await audit.erase_details(registry, user_id, actor=actor, now=now)
     return ErasureResult(user_id=user_id, details=details, remarks=tuple(remarks))
 
 

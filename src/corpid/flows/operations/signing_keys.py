@@ -21,7 +21,7 @@ from corpid.rules.limits import LIVE_STATE_SECONDS
 from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, KeyTransition, ProviderKey
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Callable, Iterable
 
     from corpid.stores.sql.registry import Registry
 
@@ -324,7 +324,7 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> P
     return next((step.key for step in steps if step.action is AuditAction.KEY_ROTATE), None)
 
 
-async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -> int:
+async def rewrap(registry: Registry, actor: Actor) -> int:
     """Encrypt every secret with the present key-encryption key.
 
     Returns how many used another.
@@ -332,7 +332,7 @@ async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -
     Raises access.Forbidden; SecretUnreadable for a row that no configured key opens, then nothing is changed. D43
     """
     authorise(actor, "write", Object(kind="key"))
-    return await reseal(audit_event(actor, AuditAction.KEY_REWRAP, ""))
+    return await registry.keys.rewrap(audit_event(actor, AuditAction.KEY_REWRAP, ""))
 
 
 async def request_certificate(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:

@@ -45,7 +45,6 @@ LEADING: Final = ENDINGS | {"invite", "join"}
 """kinds that name a request, whatever else it has"""
 _GIVING: Final = frozenset({"assignment add"})
 """kinds that name a request before those that take away"""
-SWITCHES: Final = frozenset({"suspend", "restore"})
 
 
 class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,8 +53,6 @@ class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
     people: Mapping[str, str]
     entities: Mapping[str, str]
     services: Mapping[str, str]
-    levels: Mapping[str, Phrase] = msgspec.field(default_factory=dict)
-    """levels of people who are suspended or restored, which end and take effect with that"""
 
 
 def name_actor(actor: str, people: Mapping[str, str]) -> str | Phrase:
@@ -176,8 +173,6 @@ def title_group(group: ChangeGroup, names: RequestNames, *, brief: bool = False)
         who = name_person(group.changes[0], names)
     title = _TITLES[group.kind](who) if group.kind in _TITLES else phrase("Another change")
     what = "" if brief else name_access(group.roles[0].record if group.roles else record, names)
-    if group.kind in SWITCHES and len(group.changes) == 1:
-        what = names.levels.get(record.key[0], "")
     return phrase("{change}: {object}", change=title, object=what) if what else title
 
 
@@ -367,17 +362,10 @@ def _describe_membership(change: Change, held: Membership, names: RequestNames) 
             "earlier one end.",
             person=person,
         )
-    level, kind = names.levels.get(held.user_id), kind_of(change)
-    if kind == "restore" and level:
-        return phrase(
-            "{person} can act for the organisation again, with the access and the level from before: {level}.",
-            person=person, level=level,
-        )  # fmt: skip
-    if kind == "restore":
+    if kind_of(change) == "restore":
         return phrase("{person} can act for the organisation again, with the access from before.", person=person)
-    if kind == "suspend":
-        who = phrase("{person} ({level})", person=person, level=level) if level else person
-        return phrase("{person} can no longer act for the organisation until they are restored.", person=who)
+    if kind_of(change) == "suspend":
+        return phrase("{person} can no longer act for the organisation until they are restored.", person=person)
     if change.verb == "change":
         return phrase("What is recorded here about {person} changes.", person=person)
     if held.invited:

@@ -413,7 +413,8 @@ def _find_others(wanted: Wanted, current: Current, claims: Ownership | None) -> 
 
 
 def _needs(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
-    yield from keys_named(kind, record.key, msgspec.structs.asdict(record))
+    if kind != "client":  # which stays when its services go
+        yield from keys_named(kind, record.key, msgspec.structs.asdict(record))
     if isinstance(record, ThirdPartyAssignment):
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
@@ -612,8 +613,7 @@ def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
         record = current.records_of(kind).get(key)
         if record is not None and key not in held[kind]:
             held[kind].add(key)
-            if kind != "client":  # which stays when its services go
-                waiting += keys_named(kind, key, msgspec.structs.asdict(record))
+            waiting += _needs(kind, record)
     return held
 
 

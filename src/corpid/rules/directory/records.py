@@ -648,6 +648,8 @@ class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
     invited: bool = False
     membership_id: str = ""
     """empty: not a member; in a request of an earlier version, not recorded"""
+    level: AdministratorLevel | Literal[""] = ""
+    """of whom it suspends or restores: the level ends and takes effect with that"""
 
 
 class RequestComment(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ def has_words(text: str, asked: Sequence[str]) -> bool:
 
 
 def find_reasons(asked: Sequence[str], shown: str, others: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts by which a record was found unseen. Source: D83"""
+    """Return the texts that match words which the shown text lacks. Source: D83"""
     missing = [each for each in asked if not has_words(shown, (each,))]
     return tuple(text for text in others if any(has_words(text, (each,)) for each in missing))
 

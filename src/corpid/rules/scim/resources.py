@@ -164,7 +164,8 @@ class Group(Resource[Any]):
     members: list[GroupMember] | None = None
 
 
-USER.model_rebuild()  # a User names Group: until then no filter finds its attributes
+for _naming in (GroupOfUser, USER):  # they name Group: until then neither filters nor /Schemas know their attributes
+    _naming.model_rebuild()
 
 POLICY: Final = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,

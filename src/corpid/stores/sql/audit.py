@@ -24,8 +24,17 @@ from corpid.stores.sql.columns import (
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Database, Query, Row, Statement, by_shape, insert, parameters
+from corpid.stores.sql.statements import (
+    Database,
+    Part,
+    Query,
+    Row,
+    Statement,
+    by_shape,
+    insert,
+    parameters,
+    query_by_shape,
+)
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     NO_COMPLETED_SIGN_IN,
@@ -626,20 +635,20 @@ def _of_person(of_sign_ins: tuple[bool, ...], rest: list[sa.ColumnElement[bool]]
     yield IndexScan(leading=[*within, _NO_SIGN_IN], rest=rest, in_order=False)
 
 
-@cache
-def _select_by_action(count: int) -> Query[AuditEntry]:
-    return Query(lambda: _select_range(_among(count)), _entry)
+@query_by_shape(_entry)
+def _select_by_action(count: int) -> sa.Select[Any]:
+    return _select_range(_among(count))
 
 
-@cache
-def _select_latest_of(objects: int, actions: int) -> Query[AuditEntry]:
+@query_by_shape(_entry)
+def _select_latest_of(objects: int, actions: int) -> sa.Select[Any]:
     named = text_parameters("object", objects)
     last = (
         sa.select(sa.func.max(audit.c.number))
         .where(audit.c.object.in_(named), _NO_SIGN_IN, _among(actions))
         .group_by(audit.c.object)
     )
-    return Query(lambda: _selected().where(audit.c.number.in_(last)), _entry)
+    return _selected().where(audit.c.number.in_(last))
 
 
 def _is(column: str, name: str) -> sa.ColumnElement[bool]:

@@ -262,7 +262,7 @@ def _look() -> sa.Select[Any, Any, int, int]:
         .where(*_STRETCH)
         .order_by(audit.c.number)
         .limit(LIMIT)
-        .subquery()
+        .subquery("chunk")
     )
 
     def count(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:

@@ -34,8 +34,7 @@ from corpid.stores.sql.columns import (
     text_parameters,
 )
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Database, IsAmong, Query, Statement, by_shape, insert, parameters, upsert
+from corpid.stores.sql.statements import Database, IsAmong, Part, Query, Statement, by_shape, insert, parameters, upsert
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     api_answers,

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from corpid.rules.fields import Field, fields_of
 from corpid.stores import milliseconds
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import NOW, IsAmong, Query, by_shape, insert, parameters, upsert
+from corpid.stores.sql.statements import NOW, IsAmong, Part, Query, by_shape, insert, parameters, upsert
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert

@@ -14,8 +14,7 @@ from corpid.rules.jobs import Job
 from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql.audit import Audit, AuditedPart
 from corpid.stores.sql.columns import LIMIT, integer_parameter, record_table
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Database, Statement, insert, parameters, upsert
+from corpid.stores.sql.statements import Database, Part, Statement, insert, parameters, upsert
 from corpid.stores.sql.tables import deployment, jobs, server_processes
 
 if TYPE_CHECKING:

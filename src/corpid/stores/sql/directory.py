@@ -48,7 +48,17 @@ from corpid.stores.sql.columns import (
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.mappers import ENTITIES, KINDS, MEMBERSHIPS, PAGE, USERS, Kinds, RecordType, fold_user_name
+from corpid.stores.sql.mappers import (
+    ASSIGNMENTS,
+    ENTITIES,
+    KINDS,
+    MEMBERSHIPS,
+    PAGE,
+    USERS,
+    Kinds,
+    RecordType,
+    fold_user_name,
+)
 from corpid.stores.sql.sessions import PeoplePart, SignOuts
 from corpid.stores.sql.statements import Database, Row, Statement, by_shape, query
 from corpid.stores.sql.tables import (
@@ -77,7 +87,6 @@ Parameters: TypeAlias = "list[sa.BindParameter[str]]"
 ADMINISTRATORS: Final = record_codec(Administrator)
 OPERATORS: Final = record_codec(Operator)
 SERVICES: Final = record_codec(Service)
-ASSIGNMENTS: Final = record_codec(Assignment)
 GRANTS: Final = record_codec(ThirdPartyGrant)
 THIRD_PARTY_ASSIGNMENTS: Final = record_codec(ThirdPartyAssignment)
 

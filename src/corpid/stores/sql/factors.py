@@ -29,10 +29,9 @@ from corpid.stores.sql.columns import (
     belongs_to_person,
     columns,
     integer_parameter,
-    record_codec,
     record_table,
 )
-from corpid.stores.sql.mappers import KINDS, USERS, Kinds, fold_user_name
+from corpid.stores.sql.mappers import CREDENTIALS, KINDS, USERS, Kinds, fold_user_name
 from corpid.stores.sql.sessions import PeoplePart, SignOuts, insert_unless_there
 from corpid.stores.sql.statements import Database, Query, Row, Statement, insert, parameters, upsert
 from corpid.stores.sql.tables import (
@@ -59,12 +58,11 @@ _EMAIL_CHANGES: Final = record_table(email_changes, EmailChange)
 _PASSKEYS: Final = record_table(passkeys, Passkey)
 _LINKS: Final = record_table(links, FactorLink)
 _GUESSES: Final = record_table(code_guesses, CodeGuesses)
-_CREDENTIALS: Final = record_codec(Credentials)
 _USER_END: Final = len(USERS.columns)
-_CREDENTIALS_END: Final = _USER_END + len(_CREDENTIALS.columns)
+_CREDENTIALS_END: Final = _USER_END + len(CREDENTIALS.columns)
 _GUESSES_END: Final = _CREDENTIALS_END + len(_GUESSES.columns)
 _PASSKEYS_START: Final = _GUESSES_END + 3
-_SECRET_PLACE: Final = _CREDENTIALS.columns.index(credentials.c.totp_secret.name)
+_SECRET_PLACE: Final = CREDENTIALS.columns.index(credentials.c.totp_secret.name)
 _GUESSES_COMPARED: Final = ("factors", "guesses", "paused_until")
 
 
@@ -552,7 +550,7 @@ def _use_passkey() -> sa.Update:
 
 @Statement
 def _lock_credentials() -> sa.Select[Any]:
-    found = sa.select(*columns(credentials, _CREDENTIALS))
+    found = sa.select(*columns(credentials, CREDENTIALS))
     return found.where(belongs_to_person(credentials)).with_for_update()
 
 
@@ -572,7 +570,7 @@ def _select_account() -> sa.Select[Any]:
     rows = users.outerjoin(credentials, credentials.c.user_id == owner).outerjoin(code_guesses, counted)
     return (
         sa.select(
-            *columns(users, USERS), *columns(credentials, _CREDENTIALS), *columns(code_guesses, _GUESSES),
+            *columns(users, USERS), *columns(credentials, CREDENTIALS), *columns(code_guesses, _GUESSES),
             codes.scalar_subquery(), signed_in, declined.scalar_subquery(), *columns(passkeys, _PASSKEYS),
         )
         .select_from(rows.outerjoin(passkeys, passkeys.c.user_id == owner))

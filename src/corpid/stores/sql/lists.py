@@ -23,8 +23,7 @@ from corpid.stores.sql.columns import (
     text_parameters,
 )
 from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS, RecordType
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Row, by_shape
+from corpid.stores.sql.statements import Part, Row, by_shape
 from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,

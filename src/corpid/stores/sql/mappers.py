@@ -74,6 +74,7 @@ ENTITIES: Final = _with_columns(Entity, search_text=search_text)
 USERS: Final = _with_columns(User, user_name_key=lambda user: fold_user_name(user.user_name))
 MEMBERSHIPS: Final = _with_columns(Membership, user_name_key=lambda member: fold_text(member.user_name))
 SERVICES: Final = _with_columns(Service)
+CREDENTIALS: Final = record_codec(Credentials)
 ASSIGNMENTS: Final = record_codec(Assignment)
 CHANGE_REQUESTS: Final = record_codec(ChangeRequest, {"changes": (encode_changes, decode_changes)})
 
@@ -107,7 +108,7 @@ _TABLES: Final[Mapping[type[Any], sa.Table]] = {
 _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
     **{record: record_codec(record) for record in _TABLES if record is not ChangeRequest},
     Client: CLIENTS, Entity: ENTITIES, Service: SERVICES, User: USERS, Membership: MEMBERSHIPS, Assignment: ASSIGNMENTS,
-    RegisteredApiClient: API_CLIENTS, ChangeRequest: CHANGE_REQUESTS,
+    RegisteredApiClient: API_CLIENTS, ChangeRequest: CHANGE_REQUESTS, Credentials: CREDENTIALS,
 }  # fmt: skip
 
 

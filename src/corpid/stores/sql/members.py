@@ -39,8 +39,7 @@ from corpid.stores.sql.columns import (
 from corpid.stores.sql.directory import make_pattern
 from corpid.stores.sql.lists import bind_words, decode_member, has_word
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Query, Row, Statement, by_shape, query
+from corpid.stores.sql.statements import Part, Query, Row, Statement, by_shape, query
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     DUE,

@@ -24,8 +24,7 @@ from corpid.stores.sql.columns import (
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.mappers import KINDS, MEMBERSHIPS, USERS
 from corpid.stores.sql.members import TOKENS
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Database, IsAmong, Row, Statement, by_shape, insert, parameters, query
+from corpid.stores.sql.statements import Database, IsAmong, Part, Row, Statement, by_shape, insert, parameters, query
 from corpid.stores.sql.tables import (
     HAS_END,
     NOTICE_ORDER,

@@ -94,7 +94,7 @@ class Registry:
 
     @property
     def retention(self) -> AuditRetention:
-        """Removal of old entries of the audit, which has no spans."""
+        """Removal of old audit entries; it is not traced."""
         return sql.audit_retention.AuditRetention(self._database, self.audit)
 
     def transaction(self) -> Transaction:

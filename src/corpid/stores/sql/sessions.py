@@ -21,12 +21,11 @@ from corpid.stores.sql.columns import (
     belongs_to_person,
     columns,
     is_live,
-    record_codec,
     record_table,
     text_parameter,
 )
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Database, Statement, by_shape, insert, parameters, upsert
+from corpid.stores.sql.mappers import CREDENTIALS
+from corpid.stores.sql.statements import Database, Part, Statement, by_shape, insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from corpid.stores.sql.mappers import Kinds
 
 _SESSIONS: Final = record_table(sessions, Session)
-_CREDENTIALS: Final = record_codec(Credentials)
 _SESSION_END: Final = len(_SESSIONS.columns)
 _OWNED: Final = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
 
@@ -107,7 +105,7 @@ def _locked(key: sa.Column[str]) -> sa.Select[Any]:
 @Statement
 def insert_unless_there() -> sa.Executable:
     """Insert a row to lock, also for a person without one."""
-    return insert(credentials).values(parameters(_CREDENTIALS.written)).on_conflict_do_nothing()
+    return insert(credentials).values(parameters(CREDENTIALS.written)).on_conflict_do_nothing()
 
 
 @Statement
@@ -119,7 +117,7 @@ def _person_now() -> sa.Select[Any]:
     """
     owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
     return (
-        sa.select(users.c.enabled, owned, *columns(credentials, _CREDENTIALS))
+        sa.select(users.c.enabled, owned, *columns(credentials, CREDENTIALS))
         .join_from(users, credentials, credentials.c.user_id == users.c.user_id, isouter=True)
         .where(belongs_to_person(users))
     )
@@ -131,7 +129,7 @@ def _select_person_locked(passkey: bool) -> sa.Select[Any]:
     No row if the credentials, or the passkey if one is given, are missing. The passkey is locked too, not counted:
     whoever waits for a lock reads the locked rows again, and nothing else.
     """
-    found = sa.select(users.c.enabled, sa.literal(int(passkey)), *columns(credentials, _CREDENTIALS)).join_from(
+    found = sa.select(users.c.enabled, sa.literal(int(passkey)), *columns(credentials, CREDENTIALS)).join_from(
         users, credentials, credentials.c.user_id == users.c.user_id
     )
     if passkey:
@@ -193,7 +191,7 @@ def _with_factors() -> sa.Executable:
     owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
     people = sessions.join(users, users.c.user_id == sessions.c.user_id)
     return (
-        sa.select(*columns(sessions, _SESSIONS), owned, *columns(credentials, _CREDENTIALS))
+        sa.select(*columns(sessions, _SESSIONS), owned, *columns(credentials, CREDENTIALS))
         .select_from(people.outerjoin(credentials, credentials.c.user_id == users.c.user_id))
         .where(_THIS, is_live(sessions))
     )

@@ -72,6 +72,11 @@ def by_shape(build: Callable[..., sa.Executable]) -> Callable[..., Statement]:
     return lru_cache(_SHAPES)(wraps(build)(lambda *shape: Statement(partial(build, *shape))))
 
 
+def query_by_shape(decode: Callable[[Row], Q]) -> Callable[[Callable[..., sa.Executable]], Callable[..., Query[Q]]]:
+    """As `query`, for each shape of a question."""
+    return lambda build: lru_cache(_SHAPES)(wraps(build)(lambda *shape: Query(partial(build, *shape), decode)))
+
+
 def _compile(build: Build, dialect: sa.Dialect) -> tuple[str, Bind]:
     built = build if isinstance(build, sa.Executable) else build()
     compiled = cast("SQLCompiler", cast("sa.ClauseElement", built).compile(dialect=dialect))
@@ -208,6 +213,13 @@ class Database(Protocol):
 
     async def close(self) -> None:
         """Let go of the database; nothing may be used afterwards."""
+
+
+class Part:
+    """The base of the registry's parts: methods on a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
 
 
 def _binder(names: tuple[str, ...], constants: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Row]:

@@ -10,8 +10,7 @@ from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid.rules.directory.words import words_of
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql.mappers import KINDS
-from corpid.stores.sql.part import Part
-from corpid.stores.sql.statements import Statement, by_shape
+from corpid.stores.sql.statements import Part, Statement, by_shape
 from corpid.stores.sql.tables import outdated_words
 
 if TYPE_CHECKING:

@@ -160,7 +160,6 @@ async def erase_user(call: Call) -> Response:
     async def erase() -> Answer:
         erased = await erasure.erase(
             provider.registry,
-            provider.erase_details,
             user_id,
             actor=call.actor,
             now=call.context.now,

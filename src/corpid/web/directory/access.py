@@ -230,8 +230,11 @@ async def _ask(
     another = at.path(NEW)
     asked, find = phrase("Who gets access?"), given.get(FIND, "").strip()
     if person is None:
-        everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
-        names = tuple(each.label for each in fitting or (one.member for one in everybody.found))
+        offered: Sequence[Member] = fitting
+        if not fitting:
+            first = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
+            offered = [each.member for each in first.found]
+        names = tuple(each.label for each in offered)
         hint = phrase("Name, user name or e-mail address")
         who = (Field(name=FIND, label=asked, hint=hint, kind="find", value=find, offered=names),)
     if len(fitting) > 1:

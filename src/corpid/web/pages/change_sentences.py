@@ -14,7 +14,7 @@ from corpid.rules.audit import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditActi
 from corpid.rules.directory.access_texts import GONE, name_parts
 from corpid.rules.directory.change_texts import ENDINGS, LEADING, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
-from corpid.rules.directory.records import RECORDS, Change, Membership
+from corpid.rules.directory.records import RECORDS, Change
 from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter
 from corpid.rules.fields import Field, fields_of
 from corpid.texts import Phrase, counted, phrase
@@ -44,11 +44,7 @@ class MemberChange(ViewPart, frozen=True, kw_only=True):
 
 def describe_members(change: Change, names: RequestNames) -> list[MemberChange]:
     """Members of a change that differ, as people read them. Source: D55"""
-    found = list(_compare_members(change.before, change.after, names))
-    if (level := names.levels.get(change.record.key[0])) and isinstance(change.record, Membership):
-        shown = DisplayValue(text=level)
-        found.append(MemberChange(name=phrase("Level"), before=shown, after=shown))
-    return found
+    return list(_compare_members(change.before, change.after, names))
 
 
 _STATES: Final = {"offered": phrase("offered"), "accepted": phrase("active")}

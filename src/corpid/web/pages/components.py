@@ -140,7 +140,7 @@ class Navigation(ViewPart, frozen=True, kw_only=True):
     searched: str = ""
     """what was searched"""
     posted: bool = False
-    """whether it may stand in no address"""
+    """whether the search is sent by POST, since its text must not stand in an address"""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):

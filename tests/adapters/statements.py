@@ -1,8 +1,10 @@
-"""Every statement that the adapters make ready, so that none can be forgotten when plans are looked at."""
+"""Every statement of the stores, so that none can be forgotten when plans are looked at."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import combinations, product
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, get_args
 
 from corpid.rules.audit import AuditQuery
@@ -18,19 +20,19 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.oauth.records import Client
+from corpid.stores import sql
 from corpid.stores.sql import (
     audit,
     changes,
     clients,
     columns,
-    deployment,
     directory,
-    factors,
-    keys,
     lists,
     mappers,
     members,
+    migration,
     notices,
+    postgresql,
     sessions,
     tables,
     transient,
@@ -161,19 +163,21 @@ SHAPES: Mapping[object, Iterable[tuple[object, ...]]] = {
     members.select_page: [(shape, sorted_by, False) for shape in FILTERS for sorted_by in get_args(SortedBy)],
     members.select_part_end: [(each.order, each.backwards) for each in ROLES],
     members.select_roles: [(each,) for each in ROLES],
+    migration._list_files: _NOT_EXPLAINED,
+    migration._read_steps: _NOT_EXPLAINED,
     notices._select_changed_since: _NOT_EXPLAINED,
     notices.count_ending_on: _ROLE_KINDS,
     notices.select_ending: _ROLE_KINDS,
     notices.select_ending_on: _ROLE_KINDS,
+    postgresql.select_holders: _NOT_EXPLAINED,  # no other engine has the view
     sessions._person_locked: _FLAGS,
     sessions._put_if_as_stored: _FLAGS,
     transient._counts: _COUNTS,
     transient._looks: _COUNTS,
     words._write_words: [(mappers.KINDS[kind].table,) for kind in words._KINDS.values()],
 }
-"""of statements that depend on the question, by what gives them"""
-_MODULES = (audit, changes, clients, columns, deployment, directory, factors, keys, lists, mappers, members, notices,
-            sessions, transient, words)  # fmt: skip
+"""of statements that depend on the question, by what gives them; every cached function is here"""
+_MODULES = [import_module(f"{sql.__name__}.{each.name}") for each in iter_modules(sql.__path__) if not each.ispkg]
 
 
 def every_statement(*, writes_in_queries: bool) -> Iterator[Statement]:
@@ -185,7 +189,7 @@ def every_statement(*, writes_in_queries: bool) -> Iterator[Statement]:
                 yield made
             elif isinstance(made, audit.RecordedChange):
                 yield from (made._with_event, made._with_details) if writes_in_queries else (made._change,)
-            elif hasattr(made, "cache_info") and made.__module__ == module.__name__:
+            elif callable(made) and hasattr(made, "cache_info") and made.__module__ == module.__name__:
                 yield from (made(*shape) for shape in SHAPES[made])
     for known in mappers.KINDS.values():
         yield from (each for each in vars(known).values() if isinstance(each, Statement))
