@@ -171,6 +171,7 @@ def test_operators_are_paged(terminal: Terminal) -> None:
         (("service", "add", "PERMITS", "--name", "Again"), "exists already"),
         (("user", "update", "rnia", "--name", "X"), "there is no user 'rnia'; did you mean 'rina'?"),
         (("user", "list", "--name", "x", "--entity", "B2"), "--entity and --name cannot be combined"),
+        (("entity", "list", "--user", "rina", "--search", "x"), "--user and --search cannot be combined"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_clear_sentence_and_changes_nothing(

@@ -55,8 +55,8 @@ FILTERS: Final[Mapping[str, str]] = {
 """name of a filter → its meaning, for documents and commands"""
 INDEXED_CHARACTERS: Final = 100
 """of a name that its index has"""
-_WITH_WORDS: Final = frozenset({User, Entity, Service, Client, Membership, Member})
-"""records whose words are stored; memberships are searched as members of one entity"""
+_WITH_WORDS: Final = frozenset({User, Entity, Service, Client, Member})
+"""records that are found by their words; memberships are, as members of one entity"""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

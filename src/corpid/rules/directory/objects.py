@@ -107,11 +107,8 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """The filters of its list.
-
-        It is searched if each of its lists is.
-        """
-        return tuple(dict.fromkeys([*self.lists[0].queries, *self.filter_columns]))
+        """The filters of its lists, of which one may be searched alone."""
+        return tuple(dict.fromkeys(name for each in self.lists for name in each.queries))
 
     @property
     def sides(self) -> tuple[str, ...]:
