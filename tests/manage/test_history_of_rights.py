@@ -12,6 +12,7 @@ from corpid.rules.directory.access import CommandLine, EntityAdministrator
 from corpid.rules.directory.memberships import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Change, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
+from tests.console.scene import WITHOUT_PASSKEY, in_console
 from tests.manage.access_scene import checker, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal
 from tests.manage.test_attacks_on_names import free
@@ -20,7 +21,7 @@ from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, ROW, acting, leave, page, three
 from tests.manage.test_who_is_meant import INVITED as GINA
 from tests.manage.test_who_is_meant import member, owner, rename
-from tests.sign_in.world import World, entity
+from tests.sign_in.world import World, entity, new_world
 
 
 async def accepted(made: World) -> None:
@@ -217,3 +218,53 @@ async def test_a_cleared_user_name_names_the_invitation_as_it_was(made: World, t
     [entry] = [each for each in await made.audit("membership.update") if each.detail.get("cleared")]
     browser = await in_portal(made, f"history/{entry.number}")
     assert "(invited) gina@acme.example" in browser.page.heading
+
+
+async def bypass_twice(made: World) -> None:
+    """Opal gives Cora a role that needs approval, and a day later Oscar gives Dan one."""
+    await acme(made)
+    await made.person("dan", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Dan Ong")
+    for by, user_id in (("opal@node1", "id-cora"), ("oscar@node2", "id-dan")):
+        await write_changes(made.provider.registry, CommandLine(by=by), [Change(None, replace(ROLE, user_id=user_id))])
+        made.clock.pass_(86400)
+
+
+async def test_the_console_names_each_operator_who_went_past_an_approval() -> None:
+    """D55, D57."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await bypass_twice(made)
+        browser = await in_console(made, "operator", f"entities/{ACME}")
+        assert "opal@node1" in browser.page.text
+        assert "oscar@node2" in browser.page.text
+
+
+async def test_the_portal_tells_apart_what_went_past_approvals_on_two_days(made: World) -> None:
+    """D55, D57."""
+    await bypass_twice(made)
+    browser = await in_portal(made, "history")
+    assert "15 Jan 2027" in browser.page.text
+    assert "16 Jan 2027" in browser.page.text
+
+
+@pytest.mark.parametrize("page", ["access-review?begin=yes", f"person/{GINA.membership_id}"])
+async def test_the_giver_of_a_role_is_who_gave_it_with_the_latest_invitation(made: World, page: str) -> None:
+    """D57, D60: not who gave it to the same person before they left."""
+    firm = entity(ACME, "Acme Pte. Ltd.")
+    for who, name in (("bob", "Bob Lim"), ("cora", "Cora Chan")):
+        await made.person(who, firm, name=name)
+    await appoint(made)
+    await appoint(made, who="bob")
+    registry, alice = made.provider.registry, owner(made, "alice")
+    await write_changes(registry, alice, [Change(None, ROLE)])
+    await write_changes(registry, alice, [Change(await member(made, "id-cora"), None)])
+    made.clock.pass_(60)
+    invited = replace(GINA, email="cora@example.com", user_name="cora@example.com", name="Cora Chan")
+    await made.write(placeholder(invited), invited)
+    await write_changes(registry, owner(made), [Change(None, replace(ROLE, user_id=invited.user_id))])
+    cora = await registry.directory.user("id-cora")
+    await accept_with_account(registry, invited, cora, now=made.clock())
+    text = (await in_portal(made, page)).page.text
+    row = text[text.index("Maker") :]
+    row = row[: row.index("Remove")]
+    assert "bob (Bob Lim)" in row
+    assert "alice (Alice Tan)" not in row

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from msgspec.structs import replace
 
@@ -18,10 +20,13 @@ from corpid.rules.directory.records import (
     Service,
     User,
 )
-from tests.manage.scene import ACME
+from tests.manage.scene import ACME, appoint
 from tests.manage.test_requests import acme
 from tests.manage.test_who_is_meant import owner
 from tests.sign_in.world import World, entity
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.access import EntityAdministrator
 
 
 async def asked(made: World, count: int, roles: tuple[str, ...]) -> tuple[ChangeRequest, ...]:
@@ -116,19 +121,29 @@ async def test_no_more_changes_wait_than_pages_can_look_through(made: World) -> 
             for role in roles
         ),
     )
-    registry, bob = made.provider.registry, owner(made)
+    registry, bob, alice = made.provider.registry, owner(made), owner(made, "alice")
     ending = [Change(await registry.directory.find(Membership, each, ACME), None) for each in people]
 
-    async def ask(*changes: Change) -> ChangeRequest:
+    async def ask(actor: EntityAdministrator, *changes: Change) -> ChangeRequest:
         made.clock.now += 1
         asked = RequestDetails("They left", made.clock(), f"u{made.clock.now:.0f}")
-        found = await write_changes(registry, bob, changes, asking=asked)
+        found = await write_changes(registry, actor, changes, asking=asked)
         assert found is not None
         return found
 
-    first, second = await ask(*ending), await ask(*ending)
-    assert len(first.changes) == len(second.changes) == 2000
+    first = await ask(bob, *ending)
+    assert len(first.changes) == 2000
+    with pytest.raises(Refused, match="at most 2,002 changes that one administrator requested can wait for approval"):
+        await ask(bob, ending[0])
+    carl = replace(owner(made, "carl"), level="administrator")
+    await made.person("carl", entity(ACME, "Acme Pte. Ltd.", approvals="all"))
+    await appoint(made, who="carl", level="administrator")
+    await ask(carl, *ending)
+    await made.person("dan", entity(ACME, "Acme Pte. Ltd.", approvals="all"))
+    await appoint(made, who="dan", level="administrator")
     with pytest.raises(Refused, match="at most 4,000 changes of an organisation can wait for approval"):
-        await ask(ending[0])
+        await ask(replace(carl, user_id="id-dan"), ending[0])
+    level = await registry.directory.find(Administrator, "id-carl", ACME)
+    assert (await ask(alice, Change(level, None))).changes[0].before == level
     await approvals.withdraw_request(registry, first.request_id, actor=bob, reason="", now=made.clock())
-    await ask(ending[0])
+    await ask(replace(carl, user_id="id-dan"), ending[0])

@@ -20,6 +20,7 @@ from corpid.rules.directory.records import (
     Service,
     ThirdPartyGrant,
 )
+from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
@@ -510,3 +511,35 @@ def test_the_title_of_a_grant_says_who_offers_and_who_accepts() -> None:
     assert str(title_changes([Change(offered, accepted)], names)) == "Accept the offer of Acme: Permits"
     assert str(title_changes([Change(accepted, offered)], names)) == "Change the authorisation of Banyan: Permits"
     assert str(title_changes([Change(accepted, None)], names)) == "End the authorisation of Banyan: Permits"
+
+
+async def test_the_limits_in_the_list_are_those_of_what_its_title_names(made: World) -> None:
+    """D55: also where one role takes the place of another."""
+    await acme(made)
+    year = ParameterDefinition(name="Permit Year", kind="year", mandatory=True)
+    harbour = Service(service_id="HARBOUR", name="Harbour permits", roles=("Checker", "Approver"), parameters=(year,))
+    was = replace(ROLE, service_id="HARBOUR", role="Checker", parameters=(Parameter(name="Permit Year", value="2026"),))
+    await made.write(harbour, was)
+    becomes = replace(was, role="Approver", parameters=(Parameter(name="Permit Year", value="2030"),))
+    await requested(made, Change(was, None), Change(None, becomes))
+    browser = await in_portal(made, "requests")
+    assert "Approver at Harbour permits" in browser.page.text
+    assert "Permit Year: 2030" in browser.page.text
+    assert "2026" not in browser.page.text
+
+
+async def test_what_differs_between_people_is_shown_whatever_they_are_called(made: World) -> None:
+    """D55, D68: a name that the entity wrote hides nothing."""
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
+    invited = [
+        Membership(
+            user_id=f"id-{each}", entity_id=ACME, membership_id=f"m-{each}", invited=True,
+            email=f"{each}@acme.example", name=name, department=department,
+        )
+        for each, name, department in (("xia", "Xia", "Tax"), ("yan", "Yan Sales", "Sales"))
+    ]  # fmt: skip
+    found = await requested(made, *(Change(None, each) for each in invited))
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    people = browser.page.text.partition("People Person")[2]
+    assert people.startswith(" Department xia@acme.example (Xia) Tax yan@acme.example (Yan Sales) Sales")

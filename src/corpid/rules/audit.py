@@ -14,6 +14,8 @@ import msgspec
 
 from corpid.texts import Phrase, phrase
 
+BYPASSED: Final = "bypassed"
+"""the detail `approval` of a change that needed one, and was made without"""
 INVITED_PERSON: Final = "invited_person"
 """the detail of an event about somebody invited: the address of the invitation, and the name beside it (D68)"""
 COMMENT: Final = "comment"

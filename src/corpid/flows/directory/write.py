@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.rules.audit import ACTING_FOR, AuditAction, AuditEvent
+from corpid.rules.audit import ACTING_FOR, BYPASSED, AuditAction, AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import (
     SYSTEM,
@@ -259,7 +259,7 @@ async def write_changes(
     if to_make is not None:
         requested = await _add_endings(registry, changes)
         request = await _build_request(registry, found, requested, to_make)
-        await _check_waiting(registry, request)
+        await _check_waiting(registry, actor, request)
         event = to_make.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
         event = replace(event, object=request.request_id, entity_id=request.entity_id)
         written: list[StoreChange] = [Change(None, request, event)]
@@ -396,7 +396,7 @@ def record_changes(
         if on_self(found.actor, thing):
             details["self"] = "true"
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
-            details.setdefault("approval", "bypassed")
+            details.setdefault("approval", BYPASSED)
         written.append(replace(change, event=replace(event, detail=details)))
     under = _find_roles_under(found.actor, found.changes)
     return [*written, *_find_sign_outs(found.changes), *under, *found.ended]
@@ -676,12 +676,24 @@ async def _add_endings(registry: Registry, changes: Sequence[Change]) -> Sequenc
     return (*ending, *changes)
 
 
-async def _check_waiting(registry: Registry, request: ChangeRequest) -> None:
-    """Raise Refused if too many changes of its entity would wait."""
+async def _check_waiting(registry: Registry, actor: Actor, request: ChangeRequest) -> None:
+    """Raise Refused if too many changes would wait with it.
+
+    Of its requester, or of its entity. Those of others never keep an owner from a request, such as one to dismiss whoever made them.
+    """
     where = {"entity_id": request.entity_id, "state": ApprovalState.PENDING.value}
     found = await registry.directory.page(ChangeRequest, where, limit=_MOST_WAITING)
-    waiting = (each for each in found if state_at(each, request.created_at) is ApprovalState.PENDING)
-    if sum(len(each.changes) for each in (*waiting, request)) > _MOST_WAITING:
+    waiting = [each for each in found if state_at(each, request.created_at) is ApprovalState.PENDING]
+    own = sum(len(each.changes) for each in waiting if each.requester == request.requester) + len(request.changes)
+    if own > _MOST_NAMED:
+        raise Refused(
+            phrase(
+                "at most {count} changes that one administrator requested can wait for approval: withdraw some first",
+                count=_MOST_NAMED,
+            )
+        )
+    everything = sum(len(each.changes) for each in waiting) + len(request.changes)
+    if everything > _MOST_WAITING and getattr(actor, "level", "") != "owner":
         raise Refused(
             phrase(
                 "at most {count} changes of an organisation can wait for approval: decide on some of them first",

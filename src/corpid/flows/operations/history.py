@@ -102,16 +102,17 @@ async def load_grants(
 ) -> Grants:
     """The givers and approvers of roles.
 
-    A role that was given before its person accepted the invitation stands in the audit under the invitation. Raises
-    access.Forbidden, StoreUnavailable. Source: D57, D60, D61
+    A role that was given before its person accepted the invitation stands in the audit under the invitation, and an
+    earlier one, of a membership that has ended since, under the person. Raises access.Forbidden, StoreUnavailable.
+    Source: D57, D60, D61
     """
     found = await _find_giving(registry, actor, {row: "/".join(row.key) for row in rows})
-    missing = [row for row in rows if row not in found]
-    members = list(dict.fromkeys("/".join(row.key[:2]) for row in missing))
+    members = list(dict.fromkeys("/".join(row.key[:2]) for row in rows))
     accepted = await audit.read_latest(registry, (AuditAction.MEMBERSHIP_ACCEPT,), members, actor=actor)
     invited = {name: each.detail.get("invited_as", "") for name, each in accepted.items()}
-    before = {row: "/".join((invited.get("/".join(row.key[:2]), ""), *row.key[1:])) for row in missing}
-    found |= await _find_giving(registry, actor, {row: name for row, name in before.items() if name[0] != "/"})
+    before = {row: "/".join((invited.get("/".join(row.key[:2]), ""), *row.key[1:])) for row in rows}
+    given = await _find_giving(registry, actor, {row: name for row, name in before.items() if name[0] != "/"})
+    found |= {row: each for row, each in given.items() if row not in found or found[row].number < each.number}
     return Grants(
         entries={row.key: entry for row, entry in found.items()}, names=await names(registry, actor, found.values())
     )

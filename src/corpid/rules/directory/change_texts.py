@@ -139,6 +139,12 @@ def _find_main(changes: Sequence[Change]) -> tuple[ChangeGroup, int]:
     return main, sum(len(each.changes) for each in groups if each is not main and not each.user_ids <= implied)
 
 
+def find_named_change(changes: Sequence[Change]) -> Change:
+    """The change that a title names, with its role. Source: D55"""
+    main, _ = _find_main(changes)
+    return (main.roles or main.changes)[0]
+
+
 def _count_rest(rest: int, main: Phrase) -> Phrase:
     if not rest:
         return main

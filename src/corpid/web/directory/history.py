@@ -11,6 +11,7 @@ from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
+from corpid.rules.audit import BYPASSED
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.change_texts import MOST_NAMED
 from corpid.rules.directory.lists import SERVICES
@@ -231,7 +232,7 @@ async def show_change(at: PortalContext) -> View:
     if entry.request_id:
         facts.append((phrase("Reference"), entry.request_id))
     approval = entry.detail.get("approval", "")
-    request_id = entry.object if flow.noun(entry) == "approval" else approval if approval != "bypassed" else ""
+    request_id = entry.object if flow.noun(entry) == "approval" else approval if approval != BYPASSED else ""
     return at.build_page(
         texts.describe_entry(entry, names),
         Facts(tuple(facts)),

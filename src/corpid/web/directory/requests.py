@@ -15,13 +15,21 @@ from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalSta
 from corpid.rules.directory.change_texts import (
     ChangeGroup,
     describe_new_terms,
+    find_named_change,
     group_changes,
     name_person,
     summarise_change,
     title_changes,
     title_group,
 )
-from corpid.rules.directory.records import APPROVALS, Assignment, Membership, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import (
+    APPROVALS,
+    Assignment,
+    Change,
+    Membership,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+)
 from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.page_context import (
     APPROVALS_SETTING,
@@ -116,7 +124,7 @@ def _ended_at(at: PortalContext, found: Request) -> datetime:
 
 def row(at: PortalContext, found: Request) -> tuple[Value, ...]:
     """A request, by COLUMNS; the heads differ if it has ended."""
-    role = found.changes[0].record
+    role = find_named_change(found.changes).record
     limits = details(role, part=False) if isinstance(role, Assignment | ThirdPartyAssignment) else ()
     link = Link(url=_path(at, found), text=title_changes(found.changes, found.names))
     number = len(found.comments)
@@ -270,16 +278,22 @@ def _show_facts(found: Request) -> tuple[Part, ...]:
         cells = [
             {one.name: _value(one.after) or _value(one.before) for one in some if one not in common} for some in each_of
         ]
-        # What the person is called has it already.
+        labels = [_label_texts(each) for each in group.changes]
         differing = dict.fromkeys(
             name
-            for person, some in zip(who, cells, strict=True)
+            for label, some in zip(labels, cells, strict=True)
             for name, value in some.items()
-            if str(value) not in str(person)
+            if value not in label
         )
         people = ((person, *(some.get(name) for name in differing)) for person, some in zip(who, cells, strict=True))
         shown.append(table(phrase("People"), (phrase("Person"), *differing), people))
     return tuple(shown)
+
+
+def _label_texts(change: Change) -> tuple[str, ...]:
+    """Address and name of an invited person, which their label has."""
+    record = change.record
+    return (record.email.lower(), record.name) if isinstance(record, Membership) and record.invited else ()
 
 
 def _value(shown: DisplayValue) -> Value:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import ACTIONS
 from corpid.flows.operations.history import HistoryNames, acting_for, noun, person_of, service_of
-from corpid.rules.audit import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction, AuditEntry
+from corpid.rules.audit import BYPASSED, INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction, AuditEntry
 from corpid.rules.directory.access_texts import GONE, name_parts
 from corpid.rules.directory.change_texts import ENDINGS, LEADING, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
@@ -420,7 +420,7 @@ def list_notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase
     found = []
     if approver := entry.detail.get("approved_by", ""):
         found.append(phrase("Approved by {name}.", name=name_author(approver, entry, names, own)))
-    if entry.detail.get("approval") == "bypassed":
+    if entry.detail.get("approval") == BYPASSED:
         found.append(phrase("The operator made this change without the approval that such a change needs."))
     if entry.detail.get("cleared") == "user_name":
         found.append(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from corpid.flows.operations.history import KINDS, HistoryNames
+from corpid.rules.audit import BYPASSED, AuditEntry, AuditPart
 from corpid.rules.directory.change_texts import MOST_NAMED
 from corpid.texts import phrase
 from corpid.web.pages import change_sentences as texts
@@ -15,8 +16,6 @@ from corpid.web.pages.components import Cell, Details, TimelineEntry, Value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    from corpid.rules.audit import AuditEntry, AuditPart
 
 PAGE: Final = 50
 """entries that are read first"""
@@ -61,9 +60,11 @@ async def read_actions(read: Callable[[int, int], Awaitable[AuditPart]], *, befo
     return Actions(groups, before, is_cut=bool(before) and len(groups) > 0 and len(groups[-1]) > 1)
 
 
-def _name_action(entry: AuditEntry) -> str:
-    together = entry.detail.get("batch") or entry.detail.get("approval")
-    return together or (entry.request_id if entry.action in _CHANGES else "") or str(entry.number)
+def _name_action(entry: AuditEntry) -> tuple[str, str]:
+    """The action of an entry, with its author: a line names one."""
+    approval = entry.detail.get("approval", "")
+    together = entry.detail.get("batch") or (approval if approval != BYPASSED else "")
+    return together or (entry.request_id if entry.action in _CHANGES else "") or str(entry.number), entry.actor
 
 
 def fold_actions(
