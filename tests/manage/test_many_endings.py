@@ -20,7 +20,7 @@ from corpid.rules.directory.records import (
     Service,
     User,
 )
-from tests.manage.scene import ACME, appoint
+from tests.manage.scene import ACME, appoint, in_portal
 from tests.manage.test_requests import acme
 from tests.manage.test_who_is_meant import owner
 from tests.sign_in.world import World, entity
@@ -147,3 +147,23 @@ async def test_no_more_changes_wait_than_pages_can_look_through(made: World) -> 
     assert (await ask(alice, Change(level, None))).changes[0].before == level
     await approvals.withdraw_request(registry, first.request_id, actor=bob, reason="", now=made.clock())
     await ask(replace(carl, user_id="id-dan"), ending[0])
+
+
+async def test_the_people_whose_memberships_ended_together_are_named(made: World) -> None:
+    """D57, D68: a line names two of them, also if their roles ended first."""
+    await acme(made)
+    people = [f"id-p{number:03}" for number in range(120)]
+    await made.write(
+        entity(ACME, "Acme Pte. Ltd.", approvals="none"),
+        *(User(user_id=each, user_name=each[3:], name=each) for each in people),
+        *(Membership(user_id=each, entity_id=ACME, membership_id=f"m-{each}") for each in people),
+        *(Assignment(user_id=each, entity_id=ACME, service_id="PERMITS", role="Maker") for each in people),
+    )
+    registry, bob = made.provider.registry, owner(made)
+    selected = await select_members(registry, [f"m-{each}" for each in people], actor=bob)
+    preview = await preview_bulk(registry, selected, "end", actor=bob, today="2027-01-15")
+    asking = RequestDetails("They left", made.clock(), "u1")
+    await write_bulk(registry, preview, actor=replace(bob, request_id="abc123"), asking=asking)
+    browser = await in_portal(made, "history")
+    assert "120 memberships ended: p000" in browser.page.text
+    assert "(removed person)" not in browser.page.text

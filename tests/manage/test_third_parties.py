@@ -654,3 +654,25 @@ async def test_the_page_that_ends_an_authorisation_says_which(made: World, state
     )  # fmt: skip
     browser = await in_portal(made, f"third-parties/end/{object_id(one.key)}")
     assert "Maker at Permits" in browser.page.text
+
+
+@pytest.mark.parametrize("part", ["East", "West"])
+async def test_who_approves_an_acceptance_or_a_wider_offer_reads_for_which_part(made: World, part: str) -> None:
+    """D55, D56: an organisation can have several at one service."""
+    await acme(made)
+    harbour = Service(
+        service_id="HARBOUR", name="Harbour permits", roles=("Pilot",), sub_entity="optional", third_parties=True
+    )
+    offer = replace(GRANT, client_entity_id=BANYAN, entity_id=ACME, service_id="HARBOUR", role="Pilot", state="offered")
+    given = replace(offer, client_entity_id=ACME, entity_id=BANYAN, state="accepted", end_date="2027-12-31")
+    both = [replace(each, sub_entity=side) for each in (offer, given) for side in ("East", "West")]
+    await made.write(entity(BANYAN, "Banyan Trading"), harbour, *both)
+    offered, accepted = (next(each for each in some if each.sub_entity == part) for some in (both[:2], both[2:]))
+    for change in (
+        Change(offered, replace(offered, state="accepted")),
+        Change(accepted, replace(accepted, state="offered", end_date="2028-12-31")),
+    ):
+        made.clock.now += 1
+        found = await requested(made, change)
+        browser = await in_portal(made, f"requests/{found.request_id}")
+        assert f"Part of the organisation: {part}" in browser.page.text

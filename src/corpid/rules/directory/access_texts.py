@@ -99,8 +99,8 @@ def duration(start_date: str, end_date: str, today: date | None = None) -> Phras
     return phrase("until {until}", until=last) if last is not None else phrase("with no end date")
 
 
-def details(row: Assignment | ThirdPartyAssignment, *, part: bool = True) -> tuple[Phrase, ...]:
-    """The limits of a role: its parameters and its reference.
+def details(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant, *, part: bool = True) -> tuple[Phrase, ...]:
+    """The limits of a role or an authorisation: its parameters and its reference.
 
     With `part` also the part of the organisation.
     """

@@ -209,6 +209,15 @@ async def _found(at: PortalContext) -> Request:
         raise NotFound from None
 
 
+def _list_limits(group: ChangeGroup) -> tuple[Phrase, ...]:
+    """The limits that stand below a sentence, since no table of values has them."""
+    change = group.changes[0]
+    record = change.record
+    if isinstance(record, ThirdPartyGrant):
+        return details(record) if change.verb == "change" else ()
+    return details(record) if isinstance(record, Assignment | ThirdPartyAssignment) and _is_said(group) else ()
+
+
 def _is_said(group: ChangeGroup) -> bool:
     """Return whether its sentence says all of a change."""
     change = group.changes[0]
@@ -223,9 +232,7 @@ def _show_changes(found: Request) -> tuple[Part, ...]:
         alone = len(group.changes) == 1 and not group.roles
         asked = summarise_change(group.changes[0], found.names) if alone else title_group(group, found.names)
         sentence = phrase("Asked for: {change}", change=asked)
-        record = group.changes[0].record
-        limits = details(record) if isinstance(record, Assignment | ThirdPartyAssignment) and _is_said(group) else ()
-        shown.append(Paragraph(Cell(values=(sentence,), notes=limits), look="summary"))
+        shown.append(Paragraph(Cell(values=(sentence,), notes=_list_limits(group)), look="summary"))
     invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
     gone = found.name_changes.gone if found.name_changes else frozenset()
     for person in found.record.people if found.state is ApprovalState.PENDING else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -39,7 +40,15 @@ class Actions(NamedTuple):
     @property
     def named(self) -> list[AuditEntry]:
         """The entries whose names are shown."""
-        return [each for some in self.groups for each in (*some[:_UNFOLDED], *some[-MOST_NAMED:])]
+        return [each for some in self.groups for each in (*some[:_UNFOLDED], *_list_earliest(some))]
+
+
+def _list_earliest(entries: list[AuditEntry]) -> list[AuditEntry]:
+    """The earliest entries of each action, which a sentence names."""
+    of_action: defaultdict[str, list[AuditEntry]] = defaultdict(list)
+    for each in entries:
+        of_action[each.action].append(each)
+    return [each for alike in of_action.values() for each in alike[-MOST_NAMED:]]
 
 
 async def read_actions(read: Callable[[int, int], Awaitable[AuditPart]], *, before: int, most: int) -> Actions:
