@@ -210,7 +210,7 @@ async def _found(at: PortalContext) -> Request:
 
 
 def _list_limits(group: ChangeGroup) -> tuple[Phrase, ...]:
-    """The limits that stand below a sentence, since no table of values has them."""
+    """The limits below a sentence, which no table of values has."""
     change = group.changes[0]
     record = change.record
     if isinstance(record, ThirdPartyGrant):
