@@ -100,7 +100,7 @@ def duration(start_date: str, end_date: str, today: date | None = None) -> Phras
 
 
 def details(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant, *, part: bool = True) -> tuple[Phrase, ...]:
-    """The limits of a role or an authorisation: its parameters and its reference.
+    """The limits of a role or authorisation: parameters and reference.
 
     With `part` also the part of the organisation.
     """
