@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.records import Change, Service
 from corpid.rules.directory.words import has_words, words_of_search
 from tests.manage.access_scene import employed, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, three
+from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -77,3 +79,17 @@ async def test_third_parties_are_found_by_those_who_may_see_them(made: World) ->
     await appoint(made, level="sub_administrator", services=("PERMITS",))
     assert await go(made, browser, "search?search=banyan") == "Search: banyan"
     assert "Banyan Trading" not in browser.page.text
+
+
+async def test_a_request_is_found_by_its_own_service_only(made: World) -> None:
+    """D55, D83."""
+    await acme(made)
+    await made.person("dan", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Dan Ong")
+    await made.write(Service(service_id="HARBOUR", name="Harbour dues", roles=("Payer",)))
+    await requested(made)
+    made.clock.pass_(5)
+    await requested(made, Change(None, replace(ROLE, user_id="id-dan", service_id="HARBOUR", role="Payer")))
+    text = (await in_portal(made, "search?search=Harbour")).page.text
+    assert "Give access to dan (Dan Ong): Payer at Harbour dues" in text
+    assert "Requests: 1" in text
+    assert "Give access to cora" not in text

@@ -10,11 +10,14 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.members import MOST_SELECTED
 from corpid.rules.directory.memberships import PLAIN_DETAILS
+from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import ChangeRequest, Membership
 from corpid.web.pages.role_fields import value_field
 from tests.manage.access_scene import HARBOUR, checker, demand, employed, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal, send
 from tests.manage.test_undo import FIRM, press_undo
+from tests.manage.walking import follow
+from tests.sign_in.test_signing_in_again import cancel
 from tests.sign_in.world import World, form_of
 
 if TYPE_CHECKING:
@@ -317,3 +320,41 @@ async def test_people_who_joined_the_list_since_the_page_asked_are_asked_about_a
     assert "Something changed while you were on this page" in browser.page.text
     assert browser.page.heading == "Give access to 61 people?"
     assert await roles(made, "temp000") == []
+
+
+@pytest.mark.parametrize(
+    ("page", "sent", "fields", "button"),
+    [
+        ("people?q=Temp", "people/selected", {"q": "Temp", "decision": "end", "except-m-temp057": "yes"}, "End memberships"),
+        (
+            "access?service=HARBOUR", "access/end",
+            {"service": "HARBOUR", "decision": "end", f"except-{object_id(checker('temp057').key)}": "yes"},
+            "Remove access",
+        ),
+    ],
+    ids=["people", "access"],
+)  # fmt: skip
+async def test_who_was_taken_out_on_another_page_is_still_out_after_cancel(
+    made: World, page: str, sent: str, fields: dict[str, str], button: str
+) -> None:
+    """D68, D81: the list that is shown again keeps what it does not show."""
+    await staffed(made)
+    for number in range(60):
+        await employed(made, f"temp{number:03}", f"Temp {number:03}")
+        await made.write(checker(f"temp{number:03}"))
+    browser = await in_portal(made, page)
+    await follow(browser, "Next page")
+    assert "Temp 057" in browser.page.text
+    form = {**form_of(browser, "form_token"), "all": "yes", **fields}  # as the page's script sends it
+    made.clock.pass_(901)
+    answer = await send(made, browser, sent, **form)
+    await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
+    await cancel(browser)
+    assert "What you entered is still here" in browser.page.text
+    await browser.fill_and_submit(
+        "decision", button=button
+    )  # every row that is shown is ticked, and so is the whole list
+    await made.factors(browser, made.people["alice"])
+    await browser.fill_and_submit("confirmed", button=button)
+    assert await made.provider.registry.directory.find(Membership, "id-temp057", ACME) is not None
+    assert len(await roles(made, "temp057")) == 1

@@ -93,5 +93,14 @@ def _words_of_authorisation(found: Authorisation, actor: EntityAdministrator) ->
 def names_in_request(found: Request) -> tuple[str, ...]:
     """The people, other entities and services of a request's changes. Source: D55"""
     people = (found.names.people.get(each.record.key[0], "") for each in found.changes)
-    entities = (name for key, name in found.names.entities.items() if key != found.record.entity_id)
-    return (*dict.fromkeys(people), *entities, *found.names.services.values())
+    # The names are those of all requests that were read together.
+    own = {
+        each
+        for change in found.changes
+        for record in (change.before, change.after)
+        for member in ("entity_id", "client_entity_id", "service_id", "services")
+        for value in (getattr(record, member, ()),)
+        for each in (value if isinstance(value, tuple) else (value,))
+    } - {found.record.entity_id}
+    named = (*found.names.entities.items(), *found.names.services.items())
+    return (*dict.fromkeys(people), *(name for key, name in named if key in own))

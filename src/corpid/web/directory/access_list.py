@@ -40,6 +40,7 @@ from corpid.web.pages.components import (
     View,
     counted_pager,
     is_chosen,
+    keep_left_out,
     last_day,
     table,
 )
@@ -187,7 +188,7 @@ async def show_access(at: PortalContext) -> View:
                 note=phrase("To select all, narrow the list to at most {count} roles.", count=_MOST_ENDED)
                 if total > _MOST_ENDED
                 else None,
-                kept=tuple(kept.items()),
+                kept=(*kept.items(), *keep_left_out(at.form, (each.id for each in found.found))),
             ),
             csv=at.path(_CSV, **kept),
         ),

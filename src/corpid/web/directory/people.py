@@ -73,6 +73,7 @@ from corpid.web.pages.components import (
     ViewPart,
     counted_pager,
     is_chosen,
+    keep_left_out,
     pager_of,
     table,
 )
@@ -220,7 +221,10 @@ async def show_people(at: PortalContext) -> Page:
                     all_chosen="all" in at.form,
                     total=page.total.count if page.total else 0,
                     note=_why_not_all(page),
-                    kept=tuple((kept | sorted_by).items()),
+                    kept=(
+                        *(kept | sorted_by).items(),
+                        *keep_left_out(at.form, (each.member.membership.membership_id for each in page.found)),
+                    ),
                 ),
                 pager=counted_pager(at.path(PEOPLE), kept | sorted_by, at.query, page, most=_SHOWN),
                 csv=at.path(PEOPLE_CSV, **kept, **sorted_by),

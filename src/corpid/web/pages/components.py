@@ -838,6 +838,16 @@ def is_chosen(form: Mapping[str, str], value: str) -> bool:
     return f"{LEAVE_OUT}{value}" not in form if "all" in form else f"{SELECT}{value}" in form
 
 
+def keep_left_out(form: Mapping[str, str], shown: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return hidden fields for rows that are left out elsewhere.
+
+    `shown` are the values of the page's rows, whose own checkboxes say so. Source: D81
+    """
+    here = {f"{LEAVE_OUT}{value}" for value in shown}
+    left_out = (each for each in form.items() if each[0].startswith(LEAVE_OUT) and each[0] not in here)
+    return tuple(left_out) if "all" in form else ()
+
+
 def table(
     caption: Phrase,
     headings: tuple[Phrase, ...],
