@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.members import MOST_SELECTED
 from corpid.rules.directory.memberships import PLAIN_DETAILS
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import ChangeRequest, Membership
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Membership
 from corpid.web.pages.role_fields import value_field
 from tests.manage.access_scene import HARBOUR, checker, demand, employed, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal, send
@@ -358,3 +358,25 @@ async def test_who_was_taken_out_on_another_page_is_still_out_after_cancel(
     await browser.fill_and_submit("confirmed", button=button)
     assert await made.provider.registry.directory.find(Membership, "id-temp057", ACME) is not None
     assert len(await roles(made, "temp057")) == 1
+
+
+async def test_a_selection_of_which_a_part_was_requested_says_so_and_why(made: World) -> None:
+    """D55, D81: nobody reads as changed of whom a change only waits."""
+    await crowd(made, 120)
+    await appoint(made, who="marcus", level="administrator")
+    waiting = tuple(
+        Change(None, Assignment(user_id="id-nadia", entity_id=ACME, service_id="NOTICES", ref=f"{each}"))
+        for each in range(1895)
+    )
+    request = ChangeRequest(
+        request_id="00000001-x", entity_id=ACME, requester="user:id-alice", changes=waiting, reason="They left",
+        created_at=int(made.clock()),
+    )  # fmt: skip
+    await made.write(replace(FIRM, approvals="all"), request)
+    browser = await in_portal(made, "people?q=Temp")
+    await choose(browser, "Suspend", everybody=True)
+    await confirm(browser, "Send for approval", reason="The season is over")
+    assert all([each.enabled async for each in made.provider.registry.directory.scan(Membership)])
+    assert "Approval was requested for 100 people only." in browser.page.text
+    assert "somebody else changed" not in browser.page.text
+    assert "can wait for approval" in browser.page.text

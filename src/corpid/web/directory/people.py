@@ -30,7 +30,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import details, duration, role_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.memberships import PLAIN_DETAILS, InvalidDetails, Member, MemberState, check_details
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Assignment, Entity, MemberDetails, Service
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Assignment, Conflict, Entity, MemberDetails, Service
 from corpid.rules.directory.role_forms import RoleForm, row_of
 from corpid.rules.fields import fields_of
 from corpid.texts import InvalidInput, Phrase, counted, phrase
@@ -544,15 +544,7 @@ async def ask_selected(at: PortalContext) -> Check | Page:
         except REFUSALS as error:
             raise rejected(error, entity=at.entity) from None
         if outcome.stopped is not None:
-            raise InvalidInput(
-                counted(
-                    outcome.done,
-                    "Only {count} person was changed: somebody else changed the others in the meantime. Check the "
-                    "others again.",
-                    "Only {count} people were changed: somebody else changed the others in the meantime. Check the "
-                    "others again.",
-                )
-            )
+            raise InvalidInput(_say_stopped(at, outcome.done, outcome.stopped, requested=bool(outcome.requests)))
         page = f"{PEOPLE}?{urlencode(_narrowed(at))}" if _narrowed(at) else PEOPLE
         return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(texts.done, page)
 
@@ -578,6 +570,27 @@ async def ask_selected(at: PortalContext) -> Check | Page:
         step_name=preview.digest,
         up=at.link(PEOPLE, phrase("People"), **_narrowed(at)),
         change=write,
+    )
+
+
+def _say_stopped(at: PortalContext, done: int, stopped: Exception, *, requested: bool) -> Phrase:
+    """The sentence about a change of many that stopped."""
+    why = rejected(stopped, entity=at.entity).sentence
+    if requested:
+        return counted(
+            done,
+            "Approval was requested for {count} person only. {reason}",
+            "Approval was requested for {count} people only. {reason}",
+            reason=why,
+        )
+    if isinstance(stopped, Conflict):
+        return counted(
+            done,
+            "Only {count} person was changed: somebody else changed the others in the meantime. Check the others again.",
+            "Only {count} people were changed: somebody else changed the others in the meantime. Check the others again.",
+        )
+    return counted(
+        done, "Only {count} person was changed. {reason}", "Only {count} people were changed. {reason}", reason=why
     )
 
 
