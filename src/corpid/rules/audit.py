@@ -290,6 +290,12 @@ class AuditEntry(AuditEvent, frozen=True, kw_only=True):
     erased: bool = False
     """whether the entry had details that were erased: addresses, personal members"""
 
+    @property
+    def approval(self) -> str:
+        """The request that approved it; empty: none, or it was bypassed."""
+        found = self.detail.get("approval", "")
+        return "" if found == BYPASSED else found
+
 
 class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions on entries; those that are not set fit every one."""

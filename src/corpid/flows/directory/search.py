@@ -14,6 +14,7 @@ from corpid.flows.directory.members import MemberFilter, MemberSummary, list_mem
 from corpid.flows.directory.role_assignment import list_services
 from corpid.rules.directory.lists import ListTotal
 from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.plan import keys_named
 from corpid.rules.directory.records import Entity, Service
 from corpid.rules.directory.words import has_words, words_of_search
 
@@ -95,12 +96,11 @@ def names_in_request(found: Request) -> tuple[str, ...]:
     people = (found.names.people.get(each.record.key[0], "") for each in found.changes)
     # The names are those of all requests that were read together.
     own = {
-        each
+        (kind, *key)
         for change in found.changes
-        for record in (change.before, change.after)
-        for member in ("entity_id", "client_entity_id", "service_id", "services")
-        for value in (getattr(record, member, ()),)
-        for each in (value if isinstance(value, tuple) else (value,))
-    } - {found.record.entity_id}
-    named = (*found.names.entities.items(), *found.names.services.items())
-    return (*dict.fromkeys(people), *(name for key, name in named if key in own))
+        for record in filter(None, (change.before, change.after))
+        for kind, key in keys_named(change.kind, record.key, msgspec.structs.asdict(record))
+    } - {("entity", found.record.entity_id)}
+    entities = (name for key, name in found.names.entities.items() if ("entity", key) in own)
+    services = (name for key, name in found.names.services.items() if ("service", key) in own)
+    return (*dict.fromkeys(people), *entities, *services)

@@ -679,21 +679,19 @@ async def _add_endings(registry: Registry, changes: Sequence[Change]) -> Sequenc
 async def _check_waiting(registry: Registry, actor: Actor, request: ChangeRequest) -> None:
     """Raise Refused if too many changes would wait with it.
 
-    Of its requester, or of its entity. Those of others never keep an owner from a request, such as one to dismiss whoever made them.
+    Of its requester, or of its entity. Those of others never keep an owner from a request, such as one to dismiss
+    whoever made them.
     """
-    where = {"entity_id": request.entity_id, "state": ApprovalState.PENDING.value}
-    found = await registry.directory.page(ChangeRequest, where, limit=_MOST_WAITING)
-    waiting = [each for each in found if state_at(each, request.created_at) is ApprovalState.PENDING]
-    own = sum(len(each.changes) for each in waiting if each.requester == request.requester) + len(request.changes)
-    if own > _MOST_NAMED:
+    waiting = [*await _read_waiting(registry, request.entity_id, now=request.created_at), request]
+    if sum(len(each.changes) for each in waiting if each.requester == request.requester) > _MOST_NAMED:
         raise Refused(
             phrase(
                 "at most {count} changes that one administrator requested can wait for approval: withdraw some first",
                 count=_MOST_NAMED,
             )
         )
-    everything = sum(len(each.changes) for each in waiting) + len(request.changes)
-    if everything > _MOST_WAITING and getattr(actor, "level", "") != "owner":
+    is_owner = isinstance(actor, EntityAdministrator) and actor.level == "owner"
+    if not is_owner and sum(len(each.changes) for each in waiting) > _MOST_WAITING:
         raise Refused(
             phrase(
                 "at most {count} changes of an organisation can wait for approval: decide on some of them first",
@@ -849,8 +847,9 @@ async def _decline_requests(
         was, becomes = change.before, change.after
         if not is_redirection(was, becomes) or not isinstance(was, Membership) or not isinstance(becomes, Membership):
             continue
-        for request in await _list_waiting(registry, was, now=becomes.changed_at):
-            if request.request_id == approving:
+        for request in await _read_waiting(registry, was.entity_id, now=becomes.changed_at):
+            is_about = any(each.key[0] == was.user_id for each in request.changes)
+            if not is_about or request.request_id == approving:
                 continue
             after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
             event = build_request_event(AuditAction.APPROVAL_DECLINE, request, by=SYSTEM)
@@ -860,14 +859,14 @@ async def _decline_requests(
     return ended
 
 
-async def _list_waiting(registry: Registry, invited: Membership, *, now: float) -> list[ChangeRequest]:
-    """The requests about an invitation that wait."""
-    where = {"entity_id": invited.entity_id, "state": ApprovalState.PENDING.value}
+async def _read_waiting(registry: Registry, entity_id: str, *, now: float) -> list[ChangeRequest]:
+    """The requests of an entity that wait."""
+    where = {"entity_id": entity_id, "state": ApprovalState.PENDING.value}
     return [
         row
         async for rows in read_pages(registry.directory, ChangeRequest, where, at_once=_AT_ONCE)
         for row in rows
-        if any(each.key[0] == invited.user_id for each in row.changes) and state_at(row, now) is ApprovalState.PENDING
+        if state_at(row, now) is ApprovalState.PENDING
     ]
 
 

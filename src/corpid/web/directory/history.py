@@ -11,7 +11,6 @@ from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
-from corpid.rules.audit import BYPASSED
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.change_texts import MOST_NAMED
 from corpid.rules.directory.lists import SERVICES
@@ -231,8 +230,7 @@ async def show_change(at: PortalContext) -> View:
     ]
     if entry.request_id:
         facts.append((phrase("Reference"), entry.request_id))
-    approval = entry.detail.get("approval", "")
-    request_id = entry.object if flow.noun(entry) == "approval" else approval if approval != BYPASSED else ""
+    request_id = entry.object if flow.noun(entry) == "approval" else entry.approval
     return at.build_page(
         texts.describe_entry(entry, names),
         Facts(tuple(facts)),

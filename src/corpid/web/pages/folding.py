@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from corpid.flows.operations.history import KINDS, HistoryNames
-from corpid.rules.audit import BYPASSED, AuditEntry, AuditPart
 from corpid.rules.directory.change_texts import MOST_NAMED
 from corpid.texts import phrase
 from corpid.web.pages import change_sentences as texts
@@ -17,6 +16,8 @@ from corpid.web.pages.components import Cell, Details, TimelineEntry, Value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from corpid.rules.audit import AuditEntry, AuditPart
 
 PAGE: Final = 50
 """entries that are read first"""
@@ -71,8 +72,7 @@ async def read_actions(read: Callable[[int, int], Awaitable[AuditPart]], *, befo
 
 def _name_action(entry: AuditEntry) -> tuple[str, str]:
     """The action of an entry, with its author: a line names one."""
-    approval = entry.detail.get("approval", "")
-    together = entry.detail.get("batch") or (approval if approval != BYPASSED else "")
+    together = entry.detail.get("batch") or entry.approval
     return together or (entry.request_id if entry.action in _CHANGES else "") or str(entry.number), entry.actor
 
 
