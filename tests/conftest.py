@@ -19,7 +19,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-import corpid.rules.scim.resources  # noqa: F401 - see below
+import corpid.rules.scim  # noqa: F401 - see below
 from corpid import event_log
 from tests import engines, quick_start
 from tests.sign_in.world import World, new_world

@@ -22,6 +22,7 @@ from corpid.flows.directory.write import (
     guard_records,
     write_changes,
 )
+from corpid.rules import scim
 from corpid.rules.directory.access import (
     Actor,
     ApiClient,
@@ -47,7 +48,6 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.rules.directory.tables import parse_access, parse_people
-from corpid.rules.scim import resources
 from tests.manage.scene import ACME, BANYAN
 from tests.manage.test_requests import acme
 from tests.manage.test_who_is_meant import owner
@@ -342,8 +342,8 @@ def test_an_option_that_a_command_does_not_have_is_refused_by_typer(noun: str) -
 def test_scim_leaves_an_attribute_out_that_it_does_not_know() -> None:
     """RFC 7644 §3.3."""
     sent = {"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": "cora", "zzz": "red"}
-    read = resources.USER.model_validate(sent, scim_policy=resources.POLICY)
-    assert resources.read_details(read).details.user_name == "cora"
+    read = scim.USER.model_validate(sent, scim_policy=scim.POLICY)
+    assert scim.read_details(read).details.user_name == "cora"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from corpid.rules.directory.objects import MEMBERSHIP, InvalidObject, parse_obje
 from corpid.rules.directory.records import MemberDetails, Membership, User
 from corpid.rules.directory.tables import parse_members
 from corpid.rules.fields import Field, documented_fields, fields_of
-from corpid.rules.scim.resources import USER, read_details, user
+from corpid.rules.scim import USER, read_details, user
 from corpid.stores.sql.columns import record_columns
 from corpid.web.sites import CHANGED_MEANWHILE
 from tests.manage.access_scene import staffed

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 
@@ -13,10 +11,7 @@ from tests.manage.access_scene import employed, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, three
-from tests.sign_in.world import entity
-
-if TYPE_CHECKING:
-    from tests.sign_in.world import World
+from tests.sign_in.world import World, entity
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from scim2_models import Context, InvalidValueException
 
 from corpid.rules.directory.records import GroupRole, MemberDetails, Membership
 from corpid.rules.directory.records import User as Person
-from corpid.rules.scim.resources import PROVIDER, USER, User, WrittenMember, group, group_id, read_details, user
+from corpid.rules.scim import PROVIDER, USER, User, WrittenMember, group, group_id, read_details, user
 
 ROOT = "https://op.example/scim/v2"
 RINA = Person(user_id="u-1", user_name="rina.tan", name="Rina Tan", email="rina@home.example")

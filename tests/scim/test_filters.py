@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scim2_models import InvalidFilterException, InvalidPathException, ScimFilter
 
-from corpid.rules.scim.resources import FilterCondition, conditions, holds, refuse_long, sorting
+from corpid.rules.scim import FilterCondition, conditions, holds, refuse_long, sorting
 
 if TYPE_CHECKING:
     from tests.scim.calling import Scim

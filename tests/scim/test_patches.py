@@ -15,7 +15,7 @@ from scim2_models import (
     NoTargetException,
 )
 
-from corpid.rules.scim.resources import MOST_MEMBERS, MemberChanges, member_changes, operations
+from corpid.rules.scim import MOST_MEMBERS, MemberChanges, member_changes, operations
 
 GROUP, NAME = "4bbd2d6f", "PAY: Clerk"
 

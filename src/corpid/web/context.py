@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Part: TypeAlias = Literal["api", "scim", "manage", "console"]
 """what the operator can switch off"""
+SCIM_PATH: Final = "/scim/v2"
+"""under base_url"""
 SIGN_IN_PATH: Final = "/sign-in/"
 """under base_url; what follows names the sign-in, then what is done there"""
 

@@ -28,19 +28,17 @@ from corpid.rules.networks import lies_in
 from corpid.rules.oauth import api_client, discovery, parameters, tokens
 from corpid.rules.oauth.errors import ContentTooLarge, InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import ClientRefusal, Reason
-from corpid.web import own_pages
+from corpid.web import oauth, own_pages
 from corpid.web.account import enrolment, links
 from corpid.web.account.endpoints import account
 from corpid.web.account.page_context import OPENED_PATH
 from corpid.web.authentication.endpoints import interaction, sign_out
-from corpid.web.context import SIGN_IN_PATH, UPLOAD_PAGES, Access, DeveloperMode, Part, WebContext
+from corpid.web.context import SCIM_PATH, SIGN_IN_PATH, UPLOAD_PAGES, Access, DeveloperMode, Part, WebContext
 from corpid.web.http.connections import OVERLOADED, TOO_LARGE
 from corpid.web.http.requests import form_bytes, headers, take_back_counts
-from corpid.web.oauth import endpoints
 from corpid.web.pages import errors, public_pages
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
-from corpid.web.scim import PATH as SCIM_PATH
 from corpid.web.telemetry.access_log import LogFields, cut
 
 if TYPE_CHECKING:
@@ -145,7 +143,7 @@ def _as_problem(request: Request, error: Exception, web: WebContext) -> Response
 
 
 def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.scim.application import response  # noqa: PLC0415 - see `_answering`
+    from corpid.web.scim import response  # noqa: PLC0415 - see `_answering`
 
     return response(request, error, web)
 
@@ -192,7 +190,7 @@ def _admin_api() -> Endpoint:
 
 @cache
 def _scim() -> Endpoint:
-    from corpid.web.scim.application import answer  # noqa: PLC0415
+    from corpid.web.scim import answer  # noqa: PLC0415
 
     return answer
 
@@ -277,7 +275,7 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(
             path=discovery.PAR_PATH,
             methods=post,
-            endpoint=partial(endpoints.pushed_authorization_request, generation=generation),
+            endpoint=partial(oauth.pushed_authorization_request, generation=generation),
             fails=_as_json_with_state,
         )
         for generation in served
@@ -287,7 +285,7 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(
             path=resource.path,
             methods=both,
-            endpoint=partial(endpoints.resource_endpoint, generation=generation, which=resource),
+            endpoint=partial(oauth.resource_endpoint, generation=generation, which=resource),
             fails=partial(_as_challenge, generation),
             scheme=generation.scheme,
         )
@@ -310,7 +308,7 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(
             path=api_client.METADATA_PATH,
             methods=get,
-            endpoint=endpoints.api_metadata,
+            endpoint=oauth.api_metadata,
             fails=_as_json_of_api,
             suffix=api_client.ISSUER_PATH,
             part="api",
@@ -318,25 +316,25 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(
             path=api_client.TOKEN_PATH,
             methods=post,
-            endpoint=endpoints.api_token_endpoint,
+            endpoint=oauth.api_token_endpoint,
             fails=_as_json_of_api,
             part="api",
         ),
     )
     return (
         *pushing,
-        Route(path=discovery.AUTHORIZATION_PATH, methods=both, endpoint=endpoints.authorization, fails=as_page),
-        Route(path=discovery.TOKEN_PATH, methods=post, endpoint=endpoints.token_endpoint, fails=as_json),
+        Route(path=discovery.AUTHORIZATION_PATH, methods=both, endpoint=oauth.authorization, fails=as_page),
+        Route(path=discovery.TOKEN_PATH, methods=post, endpoint=oauth.token_endpoint, fails=as_json),
         *resources,
-        Route(path=discovery.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=as_json),
+        Route(path=discovery.DISCOVERY_PATH, methods=get, endpoint=oauth.discovery, fails=as_json),
         Route(
             path=discovery.AUTHORIZATION_SERVER_PATH,
             methods=get,
-            endpoint=endpoints.discovery,
+            endpoint=oauth.discovery,
             fails=as_json,
             suffix="",
         ),
-        Route(path=discovery.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=as_json),
+        Route(path=discovery.JWKS_PATH, methods=get, endpoint=oauth.jwks, fails=as_json),
         *((*api, *_AT_ROOT) if first else ()),
         *pages_with_forms,
         Route(path="/", methods=get, endpoint=public_pages.home, fails=as_page),

@@ -24,13 +24,12 @@ from corpid.stores.sql.columns import (
     record_table,
     text_parameter,
 )
-from corpid.stores.sql.mappers import CREDENTIALS
+from corpid.stores.sql.mappers import CREDENTIALS, Kinds
 from corpid.stores.sql.statements import Database, Part, Statement, by_shape, insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
     from corpid.rules.audit import AuditEvent
-    from corpid.stores.sql.mappers import Kinds
 
 _SESSIONS: Final = record_table(sessions, Session)
 _SESSION_END: Final = len(_SESSIONS.columns)

@@ -1,9 +1,7 @@
-"""SCIM over HTTP: requests are admitted, read and answered.
+"""SCIM 2.0 over HTTP, by which a client provisions one entity's members.
 
-scim2-server does much of it; input that it would load or parse without a limit is bounded first. Source: RFC 7644 §3,
-D47, D60
-
-Errors of SCIM, in its own form (RFC 7644 §3.12).
+scim2-server implements the protocol without input or output; input that it would load or parse without a limit is
+bounded first. Loaded at the first request. Source: RFC 7644 §3, §3.12, D47, D60
 """
 
 from __future__ import annotations
@@ -54,6 +52,7 @@ from corpid.flows.directory.invitations import RETRY_SECONDS, InvitationLimit, T
 from corpid.flows.directory.members import LastOwner, UnknownMember, load_member, query_members
 from corpid.flows.directory.provisioned_groups import UnknownMembers
 from corpid.flows.directory.write import IdentifierConflict, Refused
+from corpid.rules import scim
 from corpid.rules.directory.access import Forbidden, ProvisioningToken
 from corpid.rules.directory.memberships import InvalidDetails, Member, MemberCondition, MemberQuery
 from corpid.rules.directory.nodes import DirectoryError, json_value
@@ -63,12 +62,11 @@ from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth import tokens
 from corpid.rules.oauth.errors import CredentialsRequired, InvalidToken, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.scim import resources
-from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, FilterCondition, Group, MemberChanges, User, holds
+from corpid.rules.scim import LONGEST_PAGE, PROVIDER, FilterCondition, Group, MemberChanges, User, holds
 from corpid.texts import capitalise
+from corpid.web.context import SCIM_PATH, WebContext
 from corpid.web.http.requests import client_request, encoding_fault, headers
 from corpid.web.pages import errors
-from corpid.web.scim import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +75,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid.web.context import WebContext
 
 _ATTRIBUTES: Final = {each.name: each.scim for each in fields_of(MemberDetails).values()}
 
@@ -203,7 +200,7 @@ async def answer(request: Request, web: WebContext) -> Response:
 
     Raises SCIMException, and what admission and the flows raise. Source: RFC 7644 §3, D60
     """
-    below = request.scope["path"].removeprefix(web.base_path + PATH)
+    below = request.scope["path"].removeprefix(web.base_path + SCIM_PATH)
     request.scope["route"] = _Path(_pattern(below))
     context, actor = await _admit(request, web)
     if not below:
@@ -216,7 +213,7 @@ async def answer(request: Request, web: WebContext) -> Response:
         raise NotFoundException(detail="There is no resource at a path with %2F")
     asked = ScimRequest(
         method="GET" if request.method == "HEAD" else request.method,
-        base_url=web.provider.policy.base_url + PATH,
+        base_url=web.provider.policy.base_url + SCIM_PATH,
         path=below,
         query=_query(request),
         headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.scope["headers"]],
@@ -262,7 +259,7 @@ def _pattern(below: str) -> str:
     for endpoint in ("Users", "Groups"):
         if segments[0] == endpoint:
             pattern = pattern.replace("{endpoint}", endpoint)
-    return f"{PATH}{pattern if '{endpoint}' not in pattern else '/...'}"
+    return f"{SCIM_PATH}{pattern if '{endpoint}' not in pattern else '/...'}"
 
 
 def _escape_plus(found: re.Match[str]) -> str:
@@ -394,24 +391,24 @@ class Service(ScimService):
             _refuse_long(payload)
             text, sort = payload.get("filter"), payload.get("sortBy")
             if isinstance(text, str):
-                resources.refuse_long(text)
-                resources.conditions(kind, ScimFilter(text).ast)
+                scim.refuse_long(text)
+                scim.conditions(kind, ScimFilter(text).ast)
             if isinstance(sort, str):
-                resources.sorting(kind, sort)
+                scim.sorting(kind, sort)
         return super().read_search(resource_types, payload)
 
     def read_patch(self, resource_type: ResourceType, body: bytes, content_type: str | None) -> Any:  # noqa: ANN401
         """The operations of a PATCH, in the form of the standard (RFC 7644 §3.5.2)."""
         is_group = resource_type.name == "Group"
-        operations = resources.operations(
+        operations = scim.operations(
             self.decode_body(body, content_type),
-            most=resources.MOST_OF_GROUP if is_group else resources.MOST_OPERATIONS,
-            most_values=resources.MOST_MEMBERS if is_group else resources.MOST_VALUES,
+            most=scim.MOST_OF_GROUP if is_group else scim.MOST_OPERATIONS,
+            most_values=scim.MOST_MEMBERS if is_group else scim.MOST_VALUES,
         )
         if is_group:
             return GroupPatch(operations)
         model: Any = PatchOp.__class_getitem__(self.get_model(resource_type))
-        content: Any = {"schemas": [resources.PATCH_SCHEMA], "Operations": operations}
+        content: Any = {"schemas": [scim.PATCH_SCHEMA], "Operations": operations}
         try:
             return model.model_validate(content, scim_ctx=Context.RESOURCE_PATCH_REQUEST)
         except ValidationError as error:
@@ -431,8 +428,8 @@ def _refuse_long(parameters: Mapping[str, Any]) -> None:
         sent = parameters.get(name, "")
         listed = sent if isinstance(sent, list) else [sent]
         length = sum(len(each) + 1 for each in listed if isinstance(each, str))
-        if length > resources.LONGEST:
-            raise InvalidValueException(detail=f"{name} can have at most {resources.LONGEST:,} characters")
+        if length > scim.LONGEST:
+            raise InvalidValueException(detail=f"{name} can have at most {scim.LONGEST:,} characters")
 
 
 SERVICE: Final = Service(PROVIDER)
@@ -465,7 +462,7 @@ class Handler(AsyncScimHandler):
         is_search = target.operation in {Operation.search, Operation.search_with_body}
         with self.service.provider:
             parameters = self._parameters(request, target.operation)
-        if resources.wants("members", parameters):
+        if scim.wants("members", parameters):
             found = response.body.get("Resources", []) if is_search else [response.body]
             shown = await self._with_members(found, parameters)
             if is_search:
@@ -514,7 +511,7 @@ class Handler(AsyncScimHandler):
             return await super().patch_resource(resource_type, resource_id, patch_op, conditions)
         current = cast("Group", await self.storage.get(resource_type, resource_id))
         self.service.check_preconditions(current, "PATCH", conditions)
-        changes = resources.member_changes(current.id or "", current.display_name or "", patch_op.operations)
+        changes = scim.member_changes(current.id or "", current.display_name or "", patch_op.operations)
         await self._storage.change_group(resource_id, changes)
         return current
 
@@ -530,8 +527,8 @@ class Handler(AsyncScimHandler):
             return await super().replace_resource(resource_type, current, replacement, conditions)
         self.service.check_preconditions(current, "PUT", conditions)
         if replacement.members is not None:
-            ids = resources.member_ids([{"value": each.value} for each in replacement.members])
-            await self._storage.change_group(current.id or "", resources.MemberChanges(add=tuple(ids), replaced=True))
+            ids = scim.member_ids([{"value": each.value} for each in replacement.members])
+            await self._storage.change_group(current.id or "", scim.MemberChanges(add=tuple(ids), replaced=True))
         return current
 
 
@@ -544,7 +541,7 @@ class Storage(AsyncScimStorage):
         self._actor: Final = actor
         self._web: Final = web
         self._limit: Final = InvitationLimit.for_request(context)
-        self._root: Final = context.provider.policy.base_url + PATH
+        self._root: Final = context.provider.policy.base_url + SCIM_PATH
         self._read: Final[dict[str, Member]] = {}
         self._roles: dict[str, GroupRole] | None = None
 
@@ -557,10 +554,10 @@ class Storage(AsyncScimStorage):
     ) -> Resource[Any]:
         """One resource of the entity. Raises NotFoundException, and what the flow raises."""
         if resource_type.name == "Group":
-            return resources.group(await self._role(resource_id), root=self._root)
+            return scim.group(await self._role(resource_id), root=self._root)
         found = await self._member(resource_id)
         self._read[resource_id] = found
-        return await self._user(found, with_groups=resources.asks("groups", response_parameters))
+        return await self._user(found, with_groups=scim.asks("groups", response_parameters))
 
     async def search(
         self,
@@ -577,8 +574,8 @@ class Storage(AsyncScimStorage):
             raise NotImplementedException(detail="Search at /Users or /Groups")
         kind = str(resource_types[0].name)
         text = search_request.filter
-        conditions = resources.conditions(kind, text.ast) if text is not None else ()
-        sort = resources.sorting(kind, str(search_request.sort_by or ""))
+        conditions = scim.conditions(kind, text.ast) if text is not None else ()
+        sort = scim.sorting(kind, str(search_request.sort_by or ""))
         descending = search_request.sort_order == "descending"
         start = (search_request.start_index or 1) - 1
         count = LONGEST_PAGE if search_request.count is None else search_request.count
@@ -586,9 +583,9 @@ class Storage(AsyncScimStorage):
             found = await self._groups(conditions, by_name=sort == "name", descending=descending)
             return SearchPage(
                 total=len(found),
-                resources=[resources.group(each, root=self._root) for each in found[start : start + count]],
+                resources=[scim.group(each, root=self._root) for each in found[start : start + count]],
             )
-        with_groups = resources.asks("groups", search_request)
+        with_groups = scim.asks("groups", search_request)
         total, page = await self._page(conditions, sort, start=start, count=count, descending=descending)
         users = [await self._user(each, with_groups=with_groups) for each in page]
         return SearchPage(total=total, resources=users)  # type: ignore[arg-type]
@@ -596,7 +593,7 @@ class Storage(AsyncScimStorage):
     async def _page(
         self,
         conditions: tuple[FilterCondition, ...],
-        sort: resources.Attribute,
+        sort: scim.Attribute,
         *,
         start: int,
         count: int,
@@ -622,14 +619,14 @@ class Storage(AsyncScimStorage):
         except UnknownMember:
             return 0, []
         shown = await self._user(found)
-        holding = all(resources.holds_of(shown, condition) for condition in conditions)
+        holding = all(scim.holds_of(shown, condition) for condition in conditions)
         return (1, [found][start : start + count]) if holding else (0, [])
 
     async def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
         """Invite a member. Raises what the flow raises."""
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
-        written = resources.read_details(resource)
+        written = scim.read_details(resource)
         invitation = members.plan_invitation(
             written.details, self._actor.entity_id, now=self._context.now, new_id=self._web.new_user_id,
             enabled=written.active is not False,
@@ -652,7 +649,7 @@ class Storage(AsyncScimStorage):
         """
         assert isinstance(resource, User)  # noqa: S101
         was = self._read[resource.id or ""]
-        written = resources.read_details(resource, await self._user(was), was.membership)
+        written = scim.read_details(resource, await self._user(was), was.membership)
         changed = await members.change_member(
             self._registry,
             self._limit,
@@ -696,7 +693,7 @@ class Storage(AsyncScimStorage):
         found = await provisioned_groups.list_group_members(
             self._registry, role, today=today, most=most + 1, actor=self._actor
         )
-        return None if len(found) > most else [resources.member(each, self._root, parameters) for each in found]
+        return None if len(found) > most else [scim.member(each, self._root, parameters) for each in found]
 
     async def _member(self, membership_id: str) -> Member:
         return await load_member(self._registry, membership_id, actor=self._actor)
@@ -711,7 +708,7 @@ class Storage(AsyncScimStorage):
         """The roles that are groups, by id, in order of their names."""
         if self._roles is None:
             found = await provisioned_groups.list_groups(self._registry, actor=self._actor)
-            self._roles = {resources.group_id(role): role for role in sorted(found, key=resources.group_name)}
+            self._roles = {scim.group_id(role): role for role in sorted(found, key=scim.group_name)}
         return self._roles
 
     async def _groups(
@@ -723,7 +720,7 @@ class Storage(AsyncScimStorage):
                 held = await self._groups_of(str(condition.value))
                 found = {each: role for each, role in found.items() if role in held}
             elif condition.attribute == "name":
-                found = {each: role for each, role in found.items() if holds(condition, resources.group_name(role))}
+                found = {each: role for each, role in found.items() if holds(condition, scim.group_name(role))}
             else:
                 found = {each: role for each, role in found.items() if holds(condition, each)}
         ordered = [found[each] for each in (found if by_name else sorted(found))]
@@ -745,7 +742,7 @@ class Storage(AsyncScimStorage):
                 self._registry, member.membership, today=self._context.today, actor=self._actor
             )
             groups = [role for role in (await self._known()).values() if role in held]
-        return resources.user(member.membership, member.user, groups, version=self._version(member), root=self._root)
+        return scim.user(member.membership, member.user, groups, version=self._version(member), root=self._root)
 
     def _version(self, member: Member) -> str:
         """A weak entity tag of a member, without its groups.

@@ -1,1 +1,0 @@
-"""Rules of SCIM: resources, filters and changes (D60)."""

@@ -1,1 +1,0 @@
-"""The OAuth endpoints: discovery, PAR, authorize, token, resources."""
