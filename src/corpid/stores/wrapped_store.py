@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from corpid.rules.data_loss import DataLoss
+    from corpid.rules.transient import DataLoss
     from corpid.stores.sql.sqlite import SqliteDatabase
     from corpid.stores.transient import TransientBatch, TransientStore
 
