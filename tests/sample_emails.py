@@ -17,8 +17,8 @@ from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.notifications import Notice
 from corpid.rules.authentication.records import NewLink
+from corpid.rules.directory.access_texts import OPERATOR, RequestNames, name_actor, title_changes
 from corpid.rules.directory.approvals import LIFETIME_SECONDS
-from corpid.rules.directory.change_texts import OPERATOR, RequestNames, name_actor, title_changes
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, User
 from corpid.texts import phrase
 from tests.contexts import context

@@ -37,9 +37,8 @@ from corpid.stores.sql.deployment import SqlOrderlyStops
 from corpid.stores.sql.migration import SchemaError
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from corpid.stores.sql.registry import Registry
-from corpid.stores.sql.sqlite import SqliteDatabase, hold_in_use
+from corpid.stores.sql.sqlite import JoinedBatches, SqliteDatabase, hold_in_use
 from corpid.stores.transient import OpenedStore, OrderlyStops, TransientEngine, TransientStore, transient_engine
-from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords

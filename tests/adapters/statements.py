@@ -36,7 +36,6 @@ from corpid.stores.sql import (
     sessions,
     tables,
     transient,
-    words,
 )
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.lists import Shape
@@ -174,7 +173,7 @@ SHAPES: Mapping[object, Iterable[tuple[object, ...]]] = {
     sessions._put_if_as_stored: _FLAGS,
     transient._counts: _COUNTS,
     transient._looks: _COUNTS,
-    words._write_words: [(mappers.KINDS[kind].table,) for kind in words._KINDS.values()],
+    lists._write_words: [(mappers.KINDS[kind].table,) for kind in lists._KINDS.values()],
 }
 """of statements that depend on the question, by what gives them; every cached function is here"""
 _MODULES = [import_module(f"{sql.__name__}.{each.name}") for each in iter_modules(sql.__path__) if not each.ispkg]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
-from corpid.stores.sql.sqlite import SqliteDatabase
-from corpid.stores.wrapped_store import JoinedBatches
+from corpid.stores.sql.sqlite import JoinedBatches, SqliteDatabase
 from tests.adapters.opened import NOW, lmdb_transient, sqlite
 from tests.adapters.stored_records import CLIENT_EVENT
 

@@ -28,7 +28,7 @@ from corpid.flows.directory.notice_texts import (
 )
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.access import CommandLine
-from corpid.rules.directory.change_texts import RequestNames, title_changes
+from corpid.rules.directory.access_texts import RequestNames, title_changes
 from corpid.rules.directory.memberships import MemberQuery, details_of, placeholder
 from corpid.rules.directory.names import set_apart
 from corpid.rules.directory.records import (

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.approvals import read_request
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.access import CommandLine, EntityAdministrator
-from corpid.rules.directory.change_texts import RequestNames, summarise_change, title_changes
+from corpid.rules.directory.access_texts import RequestNames, summarise_change, title_changes
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorLevel,

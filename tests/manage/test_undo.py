@@ -12,7 +12,7 @@ from corpid.flows.directory.undo import NothingToUndo, find_undoable, keep_for_u
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.flows.request_context import RequestContext, request_context
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.change_texts import describe_done
+from corpid.rules.directory.access_texts import describe_done
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,

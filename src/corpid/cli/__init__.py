@@ -61,15 +61,15 @@ COMMANDS: Final = {
         "reset-factors, unlock, erase.",
     ),
     "entity": CommandEntry(
-        ".access_review", "app", "Entities: list, show, review, add, update, remove, disable, enable."
+        ".entities", "entity_commands", "Entities: list, show, review, add, update, remove, disable, enable."
     ),
     "membership": CommandEntry(
-        ".membership",
-        "app",
+        ".entities",
+        "membership_commands",
         "Memberships of people in entities: list, show, invite, resend, add, update, remove, disable, enable.",
     ),
     "provisioning-token": CommandEntry(
-        ".provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
+        ".entities", "token_commands", "Tokens by which SCIM clients provision an entity: add, list, remove."
     ),
     "service": CommandEntry(
         ".records", "service", "Services at which people have roles: list, show, add, update, remove, disable, enable."
@@ -80,9 +80,11 @@ COMMANDS: Final = {
     ),
     "operator": CommandEntry(".records", "operator", "Operators of the deployment: list, show, add, update, remove."),
     "third-party": CommandEntry(
-        ".third_party", "app", "Third parties, which act for other entities: list, show, offer, accept, decline, end."
+        ".entities",
+        "third_party_commands",
+        "Third parties, which act for other entities: list, show, offer, accept, decline, end.",
     ),
-    "approval": CommandEntry(".approval", "app", "Requested changes: list, show, approve, decline."),
+    "approval": CommandEntry(".entities", "approval_commands", "Requested changes: list, show, approve, decline."),
     "key": CommandEntry(
         ".key",
         "app",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from corpid.rules.transient import PipelinedVerb
-    from corpid.stores.transient import TransientBatch
+    from corpid.stores.transient import TransientBatch, TransientStore
 
 Clock: TypeAlias = "Callable[[], float]"
 """the time in epoch seconds"""
@@ -47,3 +47,22 @@ async def in_turn(batch: TransientBatch, verbs: Sequence[PipelinedVerb]) -> list
         else:
             results.append(await (batch.get if each.verb == "get" else batch.take)(each.kind, each.key))
     return results
+
+
+class WrappedStore:
+    """The methods of a TransientStore that every wrapper passes on."""
+
+    def __init__(self, store: TransientStore) -> None:
+        self._store = store
+
+    async def engine_time(self) -> float | None:
+        return await self._store.engine_time()
+
+    def engine_time_at_least(self) -> float | None:
+        return self._store.engine_time_at_least()
+
+    async def ready(self, *, now: float) -> None:
+        await self._store.ready(now=now)
+
+    async def sweep(self, *, now: float) -> int:
+        return await self._store.sweep(now=now)

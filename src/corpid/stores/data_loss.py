@@ -53,12 +53,12 @@ from corpid.rules.authentication.totp import last_step_spent
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.transient import DataLoss, PipelinedVerb, are_known
+from corpid.stores import Clock, WrappedStore
 from corpid.stores.sql import database_identity
 from corpid.stores.sql.clients import begin_client_clocks
 from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues, SqlOrderlyStops
 from corpid.stores.sql.statements import NOW, Database, Statement
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
-from corpid.stores.wrapped_store import WrappedStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from corpid.rules.audit import AuditEvent
-    from corpid.stores import Clock
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.transient import SqlTransientStore
     from corpid.stores.transient import TransientBatch, TransientStore

@@ -37,6 +37,7 @@ from corpid.flows.directory.write import (
 )
 from corpid.rules.audit import COMMENT, AuditAction, AuditEvent
 from corpid.rules.directory.access import SYSTEM, Actor, EntityAdministrator, Forbidden, Object, authorise
+from corpid.rules.directory.access_texts import RequestNames, name_actor
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
     MOST_COMMENTS,
@@ -55,7 +56,6 @@ from corpid.rules.directory.approvals import (
     state_at,
     step,
 )
-from corpid.rules.directory.change_texts import RequestNames, name_actor
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.lists import LAST, REQUESTS
 from corpid.rules.directory.memberships import placeholder, shown_name

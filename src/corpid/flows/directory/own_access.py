@@ -17,8 +17,8 @@ from corpid.flows.directory.role_assignment import MOST_SERVICES
 from corpid.flows.directory.write import RequestDetails, check_reason, write_changes
 from corpid.rules.audit import AuditAction, AuditQuery
 from corpid.rules.directory.access import Object, Person, authorise
+from corpid.rules.directory.access_texts import name_actor
 from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
-from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.memberships import shown_name
 from corpid.rules.directory.records import (

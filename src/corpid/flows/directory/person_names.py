@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from corpid.rules.directory.access_texts import GONE
-from corpid.rules.directory.change_texts import name_actor
+from corpid.rules.directory.access_texts import GONE, name_actor
 from corpid.rules.directory.memberships import (
     Member,
     identity,

@@ -27,9 +27,8 @@ from corpid.rules.audit import COMMENT, AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import NewLink
 from corpid.rules.directory.access import SYSTEM
-from corpid.rules.directory.access_texts import GONE
+from corpid.rules.directory.access_texts import GONE, name_actor, title_changes
 from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
-from corpid.rules.directory.change_texts import name_actor, title_changes
 from corpid.rules.directory.memberships import REFUSED, SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.notices import (

@@ -13,7 +13,7 @@ from corpid.flows.directory.person_names import name_as_known, name_people, read
 from corpid.flows.operations import audit
 from corpid.rules.audit import ACTING_FOR, INVITED_PERSON, ROLE_PARTS, AuditAction, AuditEntry, AuditPart, AuditQuery
 from corpid.rules.directory.access import DeploymentOperator, EntityAdministrator, Object, authorise
-from corpid.rules.directory.change_texts import RequestNames
+from corpid.rules.directory.access_texts import RequestNames
 from corpid.rules.directory.memberships import name_outside, shown_name
 from corpid.rules.directory.names import is_storable, label_invited, user_name
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service, ThirdPartyAssignment, User

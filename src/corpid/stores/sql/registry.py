@@ -38,7 +38,6 @@ def load_stores() -> None:
         members,
         notices,
         sessions,
-        words,
     )
 
 
@@ -83,7 +82,7 @@ class Registry:
     )
 
     lists = _part(lambda self: sql.lists.RecordLists(self._database))
-    outdated_words = _part(lambda self: sql.words.OutdatedWords(self._database))
+    outdated_words = _part(lambda self: sql.lists.OutdatedWords(self._database))
     directory = _part(
         lambda self: sql.directory.Directory(self._database, self.audit, self._kinds, self._sign_outs, self.lists)
     )

@@ -20,7 +20,7 @@ import sqlite3
 import threading
 import time
 from asyncio import current_task
-from contextlib import closing, contextmanager
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import sqlalchemy as sa
@@ -28,12 +28,17 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from corpid.rules.directory.records import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
 from corpid.rules.failures import StoreUnavailable
+from corpid.stores import WrappedStore
 from corpid.stores.sql.migration import DatabaseBusy, DatabaseUnreachable
-from corpid.stores.sql.statements import Row, Statement, Transaction
+from corpid.stores.sql.statements import Row, Statement, Transaction, end_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from types import TracebackType
+
+    from corpid.rules.transient import DataLoss
+    from corpid.stores.transient import TransientBatch, TransientStore
 
 
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -292,6 +297,60 @@ class SqliteDatabase:
                     raise translate_error(error, str(self.path)) from error
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+
+class JoinedBatches(WrappedStore):
+    """A TransientStore over another, whose batches are joined with writes to SQLite.
+
+    A flow writes records and audit entries inside a batch. With one engine they are one transaction; with two, each of
+    these writes would be a transaction of its own. Here they are one that begins with the first of them, so a batch
+    without such a write costs SQLite nothing. The order is that of Redis: what was spent stays spent, also if the
+    transaction fails.
+    """
+
+    def __init__(self, store: TransientStore, database: SqliteDatabase) -> None:
+        super().__init__(store)
+        self._database: Final = database
+
+    @property
+    def loss(self) -> DataLoss:
+        return self._store.loss
+
+    def batch(self, now: float) -> JoinedBatch:
+        return JoinedBatch(self._store.batch(now), self._database)
+
+    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
+        return await self._store.get(kind, key, now=now)
+
+    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
+        return await self._store.get_each(places, now=now)
+
+
+class JoinedBatch:
+    """Opens the other store's batch, whose verbs it leaves as they are."""
+
+    __slots__ = ("_batch", "_database", "_is_outermost")
+
+    def __init__(self, batch: AbstractAsyncContextManager[TransientBatch], database: SqliteDatabase) -> None:
+        self._batch = batch
+        self._database = database
+
+    async def __aenter__(self) -> TransientBatch:
+        batch = await self._batch.__aenter__()
+        self._is_outermost = self._database.hold_transaction()
+        return batch
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._batch.__aexit__(kind, error, trace)
+        except BaseException as failure:
+            error = failure
+            raise
+        finally:
+            if self._is_outermost and self._database.release_transaction():
+                await end_transaction(self._database, error)
 
 
 class Checkpoints:

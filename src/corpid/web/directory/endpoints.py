@@ -1,25 +1,27 @@
 """Endpoints of the portal: its table of pages, and the first ones.
 
-These are home, the choice of the entity, and access that ends. Source: D53, D54
+These are home, the choice of the entity, search (D83), settings, and access that ends. Source: D53, D54
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
-from corpid.flows.directory import portal
+from corpid.flows.directory import approvals, portal
 from corpid.flows.directory.access_review import load_review_state
 from corpid.flows.directory.approvals import load_names
 from corpid.flows.directory.notice_texts import OF_ENTITY
+from corpid.flows.directory.search import names_in_request, search_entity
 from corpid.flows.directory.undo import find_undoable, keep_for_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.change_texts import describe_done
+from corpid.rules.directory.access_texts import describe_done, title_changes
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
-from corpid.rules.directory.records import ENTITY_STATUSES, EntityStatus
-from corpid.texts import Phrase, counted, phrase
+from corpid.rules.directory.records import APPROVALS, ENTITY_STATUSES, EntityStatus, Service
+from corpid.rules.directory.words import find_reasons
+from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory import (
     access,
     access_list,
@@ -30,14 +32,17 @@ from corpid.web.directory import (
     person,
     provisioning_tokens,
     requests,
-    search,
-    settings,
     third_parties,
     third_party_terms,
 )
+from corpid.web.directory.access_list import ACCESS
+from corpid.web.directory.member_texts import state_label
 from corpid.web.directory.page_context import (
+    APPROVALS_SETTING,
     ENTITY,
     ORGANISATION,
+    SEARCH,
+    SETTINGS,
     PortalContext,
     PortalPage,
     admit,
@@ -49,8 +54,27 @@ from corpid.web.directory.page_context import (
     remembered,
     saved_or_requested,
 )
+from corpid.web.directory.people import PEOPLE, PERSON
 from corpid.web.own_pages import forbidden_page, serve
-from corpid.web.pages.components import Alert, Alerts, Heading, Label, LinkList, Paragraph, Part, Timeline, View
+from corpid.web.pages.components import (
+    Alert,
+    Alerts,
+    Cell,
+    Facts,
+    Form,
+    Heading,
+    Label,
+    Link,
+    LinkList,
+    Paragraph,
+    Part,
+    Radios,
+    Timeline,
+    Value,
+    View,
+    count_found,
+    table,
+)
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
@@ -59,6 +83,7 @@ from corpid.web.sites import (
     Check,
     EntryRefused,
     FormResult,
+    NotFound,
     Section,
     SeeOther,
     Site,
@@ -69,16 +94,178 @@ from corpid.web.sites import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
+    from corpid.flows.directory.grants import Authorisation
+    from corpid.flows.directory.lists import ListPage
+    from corpid.flows.directory.members import MemberSummary
     from corpid.flows.directory.portal import PortalRequest
     from corpid.rules.directory.memberships import EntityTotals
     from corpid.web import sites
     from corpid.web.context import WebContext
+
+    T = TypeVar("T")
+    _Row: TypeAlias = Callable[[PortalContext, T, Sequence[str]], tuple[Value, ...]]
+
+
+async def show_settings(at: PortalContext) -> View:
+    """The settings of the entity that they act for."""
+    entity, level = at.entity, at.actor.level
+
+    links: list[tuple[Link, Value]] = [
+        (at.link(administrators.ADMINISTRATORS, phrase("Administrators")), phrase("Who manages people and access here"))
+    ]
+    if level == "owner":
+        links.append((at.link(APPROVALS_SETTING, phrase("Approvals")), APPROVALS[entity.approvals]))
+    if level != "sub_administrator":
+        state = await load_review_state(at.registry, at.actor, entity.entity_id)
+        said = await access_review.describe_state(at, state)
+        links.append((at.link(access_review.REVIEW, access_review.HEADING), said))
+    if level == "owner":
+        purpose = phrase("For the system of your organisation that keeps people up to date here")
+        links.append((at.link(provisioning_tokens.TOKENS, provisioning_tokens.HEADING), purpose))
+    facts: list[tuple[Phrase, Value]] = [
+        (phrase("Name"), entity.name),
+        (NUMBERS[entity.type], entity.registration_number),
+    ]
+    if entity.status:
+        facts.append((phrase("Status in the register"), ENTITY_STATUSES[entity.status]))
+    if level != "owner":
+        facts.append((phrase("What needs approval"), APPROVALS[entity.approvals]))
+    return at.build_page(
+        phrase("Settings"),
+        LinkList(links=tuple(links)),
+        Heading(phrase("Organisation")),
+        Facts(tuple(facts)),
+        Paragraph(phrase("If something here is wrong, ask the operator of this service to correct it."), look="hint"),
+    )
+
+
+async def show_setting(at: PortalContext) -> View:
+    """The entity's choice of which changes need approval; for owners."""
+    if at.actor.level != "owner":
+        raise NotFound
+    lower = phrase("Only if you reduce approval: that itself needs approval.")
+    return at.build_page(
+        phrase("Which changes need approval"),
+        phrase(
+            "A change that needs approval takes effect when another administrator has approved it. After 14 days "
+            "without a decision it expires."
+        ),
+        Form(
+            parts=(
+                Radios(
+                    name="approvals",
+                    legend=phrase("What needs approval"),
+                    hint=phrase("This needs at least two people who can approve: owners or administrators."),
+                    options=tuple((value, text, None) for value, text in APPROVALS.items()),
+                    value=at.form.get("approvals", at.entity.approvals),
+                ),
+            ),
+            reason=None if at.entity.approvals == "none" else lower,
+            button=phrase("Save"),
+        ),
+    )
+
+
+async def save_setting(at: PortalContext) -> FormResult:
+    """Change which changes need approval, or request it. Raises InvalidInput. Source: D55"""
+    if at.actor.level != "owner":
+        raise NotFound
+    chosen = next((value for value in APPROVALS if value == at.form.get("approvals", "")), None)
+    if chosen is None:
+        raise InvalidInput(phrase("Choose one of these."), field="approvals")
+    if chosen == at.entity.approvals:
+        return FormResult("", SETTINGS)
+    if await approvals.lacks_approvers(at.registry, at.entity, chosen):
+        raise InvalidInput(
+            phrase("At least two people are needed who can approve: appoint another owner or administrator first."),
+            field="approvals",
+        )
+    at.reason(needed=approvals.lowers_approvals(at.entity, chosen))
+    return await at.submit_changes(
+        [approvals.plan_choice(at.entity, chosen)], FormResult("approvals-changed", SETTINGS)
+    )
+
+
+_SETTINGS: Final = Section[PortalContext](
+    name=SETTINGS,
+    pages={
+        SETTINGS: PortalPage(view=show_settings),
+        APPROVALS_SETTING: PortalPage(view=show_setting, submit=save_setting, fresh=True),
+    },
+    fields=frozenset({"reason", "approvals"}),
+    changes={"approvals-changed": phrase("The approval setting changes.")},
+)
+
+
+_EACH: Final = 10
+"""records of a kind"""
+_CHARACTERS: Final = 100
+
+
+async def show_search(at: PortalContext) -> View:
+    """The page of a search, by kind."""
+    text = at.query.get(SEARCH, "").strip()[:_CHARACTERS]
+    found = await search_entity(at.registry, at.actor, at.entity, text, now=at.context.now, limit=_EACH)
+
+    def show(kind: Phrase, page: ListPage[T], headings: tuple[Phrase, ...], row: _Row[T]) -> Part:
+        rows = (row(at, each, found.words) for each in page.found)
+        return table(count_found(kind, page.total), headings, rows) if page.found else None
+
+    parts = (
+        show(phrase("People"), found.people, (phrase("Name"), phrase("User name"), phrase("State")), _person),
+        at.link(PEOPLE, phrase("Show all people who match"), q=text) if found.people.after else None,
+        show(phrase("Services"), found.services, (phrase("Service"), phrase("Role")), _service),
+        show(phrase("Third parties"), found.authorisations, third_parties.COLUMNS, _third_party),
+        show(phrase("Requests"), found.requests, requests.COLUMNS, _request),
+    )
+    nothing = (
+        phrase("Nothing found. Search for words of people, third parties, services or requests, in any order.")
+        if text
+        else phrase("Enter what you search for in the field above.")
+    )
+    heading = phrase("Search: {text}", text=text) if text else phrase("Search")
+    return at.build_page(heading, *(parts if any(parts) else (Paragraph(nothing, look="empty"),)))
+
+
+def _person(at: PortalContext, each: MemberSummary, asked: Sequence[str]) -> tuple[Value, ...]:
+    member = each.member
+    hidden = member.membership.user_name, member.membership.email or member.user.email
+    why = find_reasons(asked, f"{member.name_alone} {member.identity}", hidden)
+    link = at.link(f"{PERSON}/{member.membership.membership_id}", member.name_alone)
+    return Cell(values=(link,), notes=why), member.identity, state_label(member.state)
+
+
+def _service(at: PortalContext, each: Service, asked: Sequence[str]) -> tuple[Value, ...]:
+    roles = tuple(at.link(ACCESS, role, each.name, service=each.service_id, role=role) for role in each.roles)
+    why = find_reasons(asked, " ".join((each.name, *each.roles)), (each.description,))
+    link = at.link(ACCESS, each.name, service=each.service_id)
+    return Cell(values=(link,), notes=why), Cell(values=roles) if roles else None
+
+
+def _third_party(at: PortalContext, each: Authorisation, _: Sequence[str]) -> tuple[Value, ...]:
+    return third_parties.row(at, each)
+
+
+def _request(at: PortalContext, each: approvals.Request, asked: Sequence[str]) -> tuple[Value, ...]:
+    """The row of a request, with names that its title leaves out."""
+    shown, *others = requests.row(at, each)
+    title = title_changes(each.changes, each.names)
+    hidden = (*names_in_request(each), *([phrase("Requested by {name}", name=each.requester)] if each.own else ()))
+    why = find_reasons(asked, f"{title} {each.record.reason} {'' if each.own else each.requester}", hidden)
+    return Cell(values=(shown,), notes=why), *others
+
+
+_SEARCH: Final = Section[PortalContext](
+    name=SEARCH,
+    pages={SEARCH: PortalPage(view=show_search)},
+    filters=frozenset({SEARCH}),
+)
 
 
 _UNDO: Final = "undo"
@@ -364,7 +551,7 @@ _SITE: Final = Site(
     purpose="manage",
     sections=(
         SECTION,
-        settings.SECTION,
+        _SETTINGS,
         administrators.SECTION,
         access_review.SECTION,
         provisioning_tokens.SECTION,
@@ -377,7 +564,7 @@ _SITE: Final = Site(
         access_list.SECTION,
         people.SECTION,
         person.SECTION,
-        search.SECTION,
+        _SEARCH,
     ),
     context=PortalContext,
     arrive=_arrive,

@@ -12,7 +12,7 @@ from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.change_texts import MOST_NAMED
+from corpid.rules.directory.access_texts import MOST_NAMED
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable, set_apart
 from corpid.rules.directory.role_forms import day, day_fault
@@ -20,6 +20,7 @@ from corpid.texts import Phrase, phrase
 from corpid.web.directory.page_context import PortalContext, PortalPage
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import change_sentences as texts
+from corpid.web.pages.change_sentences import PAGE, Actions, fold_actions, read_actions
 from corpid.web.pages.components import (
     Column,
     Facts,
@@ -40,7 +41,6 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.folding import PAGE, Actions, fold_actions, read_actions
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import Translator, translator_of
 from corpid.web.sites import NotFound, Section

@@ -20,7 +20,7 @@ from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.callers import neighbourhood
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Condition, Forbidden
-from corpid.rules.directory.change_texts import title_changes
+from corpid.rules.directory.access_texts import title_changes
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.memberships import PLAIN_DETAILS, InvalidDetails, Member, details_of, email_state
 from corpid.rules.directory.names import fold_text

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.rules.directory.access import SYSTEM
-from corpid.rules.directory.access_texts import GONE, details
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason, is_one_line
-from corpid.rules.directory.change_texts import (
+from corpid.rules.directory.access_texts import (
+    GONE,
     ChangeGroup,
     describe_new_terms,
+    details,
     find_named_change,
     group_changes,
     name_person,
@@ -22,6 +22,7 @@ from corpid.rules.directory.change_texts import (
     title_changes,
     title_group,
 )
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason, is_one_line
 from corpid.rules.directory.records import (
     APPROVALS,
     Assignment,

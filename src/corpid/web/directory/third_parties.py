@@ -9,9 +9,8 @@ import msgspec
 
 from corpid.flows.directory import grants
 from corpid.flows.operations.history import HistoryFilter, noun
-from corpid.rules.directory.access_texts import details, duration, name_role, role_end_sentence
+from corpid.rules.directory.access_texts import describe_authorisation, details, duration, name_role, role_end_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
-from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.records import Change, Entity, Service, ThirdPartyAssignment, ThirdPartyGrant

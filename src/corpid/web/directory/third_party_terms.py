@@ -11,9 +11,8 @@ from corpid.flows.directory.grants import Authorisation, ThirdPartyRole
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.access_texts import GONE, duration
+from corpid.rules.directory.access_texts import GONE, describe_new_terms, duration
 from corpid.rules.directory.approvals import kind_needs_approval
-from corpid.rules.directory.change_texts import describe_new_terms
 from corpid.rules.directory.records import Change, Entity, Service, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,

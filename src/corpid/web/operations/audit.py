@@ -16,13 +16,14 @@ from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.operations import audit, history
 from corpid.rules.audit import AuditAction, AuditEntry, AuditPart, AuditQuery
 from corpid.rules.directory import audit_reading
-from corpid.rules.directory.change_texts import RequestNames
+from corpid.rules.directory.access_texts import RequestNames
 from corpid.rules.limits import DAY
 from corpid.rules.references import find_reference
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.jobs import VERIFY
 from corpid.web.operations.page_context import AT_ONCE, KEPT_BY_AUDIT, REASON, ConsoleContext, ConsolePage, record_page
 from corpid.web.pages import change_sentences
+from corpid.web.pages.change_sentences import fold_actions, read_actions
 from corpid.web.pages.components import (
     Actions,
     Cell,
@@ -44,7 +45,6 @@ from corpid.web.pages.components import (
     pager_of,
     read_number,
 )
-from corpid.web.pages.folding import fold_actions, read_actions
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther
 
