@@ -111,16 +111,14 @@ class RestartingEngine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def open_for_restart(
-    settings: Settings, *, clock: Callable[[], float] = time.time
-) -> AsyncIterator[RestartingEngine]:
+async def open_for_restart(settings: Settings) -> AsyncIterator[RestartingEngine]:
     """The engine of `transient_url`, which need not be open.
 
     Raises StartError. Source: D67
     """
     async with AsyncExitStack() as stack:
         with _start_errors(settings):
-            stores = await _open_database(settings, clock, stack)
+            stores = await _open_database(settings, time.time, stack)
 
         async def note(event: AuditEvent) -> None:
             async with stores.database.transaction():
@@ -215,13 +213,13 @@ class Stores:
 
 
 @asynccontextmanager
-async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
+async def open_registry(settings: Settings) -> AsyncIterator[Stores]:
     """The stores for a command.
 
     Its changes have the user of the process as their actor. Raises StartError. Source: D54
     """
-    async with open_stores(settings, clock) as engines:
-        stores = Stores(engines, settings=settings, clock=clock)
+    async with open_stores(settings, time.time) as engines:
+        stores = Stores(engines, settings=settings, clock=time.time)
         try:
             yield stores
         finally:

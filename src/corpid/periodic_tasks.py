@@ -63,7 +63,7 @@ async def run_tasks(
     *,
     keys: Sequence[SigningKeys],
     notices: bool,
-    stream: AuditStream | None = None,
+    stream: AuditStream | None,
 ) -> AsyncIterator[None]:
     """Run the periodic tasks, such as clean-up and audit seals.
 

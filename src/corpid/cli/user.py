@@ -188,7 +188,7 @@ def _signs_in(user_name: str, has: PersonFactors, invited: str) -> str:
 
 
 def _as_data(shown: PersonRecords, view: View, invited: str) -> dict[str, object]:
-    has = shown.factors
+    has, waiting = shown.factors, shown.email_change
     return {
         **msgspec.structs.asdict(shown.user),
         "factors": {
@@ -196,7 +196,7 @@ def _as_data(shown: PersonRecords, view: View, invited: str) -> dict[str, object
         },
         "invited_until": invited or None,
         "deletion_requested_at": shown.deletion_requested_at or None,
-        "email_change": _email_change(shown.email_change),
+        "email_change": waiting and {"email": waiting.new_email, "effective_at": waiting.effective_at},
         "operator": shown.operator or None,
         "memberships": [
             {
@@ -220,10 +220,6 @@ def _as_data(shown: PersonRecords, view: View, invited: str) -> dict[str, object
         "third_party_roles": [_role(shown, each, view) for each in shown.third_party_roles.found],
         "complete": not (shown.memberships.after or shown.roles.after or shown.third_party_roles.after),
     }  # fmt: skip
-
-
-def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
-    return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
 
 
 def _role(shown: PersonRecords, role: RoleRecords, view: View) -> dict[str, object]:

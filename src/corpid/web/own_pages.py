@@ -207,7 +207,7 @@ def _kept_query(query: str) -> str:
     return "&".join(pair for pair in pairs if pair and pair.partition("=")[0] not in _ADDED)
 
 
-def _page_before(site: Site[At], request: Request, web: WebContext, page: str, *, form_kept: bool = False) -> str:
+def _page_before(site: Site[At], request: Request, web: WebContext, page: str, *, form_kept: bool) -> str:
     """The page to return to without a new sign-in for `page`.
 
     It is the one that led here; with a form that was kept `page` itself, unless all that `page` does is to ask. If that
@@ -237,7 +237,7 @@ def _came_from(site: Site[At], request: Request, web: WebContext) -> tuple[str |
     return None, ""
 
 
-def forbidden_page(purpose: str, forbidden: Forbidden, back: Link, others: tuple[Link, ...] = ()) -> Problem:
+def forbidden_page(purpose: str, forbidden: Forbidden, back: Link, others: tuple[Link, ...]) -> Problem:
     """The page that says why another one cannot be opened."""
     if forbidden.reason == NO_RIGHT:
         why = (

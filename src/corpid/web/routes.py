@@ -373,7 +373,7 @@ def streamed(base_path: str) -> frozenset[str]:
     return frozenset(f"{base_path}{path}" for path in (f"{api_client.API_PATH}/directory", *uploads))
 
 
-def hidden_paths(policies: Sequence[Policy], further: Callable[[str], Sequence[Route]] = lambda _: ()) -> Iterator[str]:
+def hidden_paths(policies: Sequence[Policy], further: Callable[[str], Sequence[Route]]) -> Iterator[str]:
     """Yield a sentence for each issuer that hides another's page.
 
     That happens if its path lies on a path of the other one. `further` are an extension's routes at a base URL.

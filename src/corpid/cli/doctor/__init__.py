@@ -81,7 +81,10 @@ def doctor(
         ]
     configuration = None if proxy is None else output.text_of(proxy, expected="a proxy's configuration")
     found += local_checks.check_proxy_configuration(configuration, chosen)
-    (_print_json if json else _print_text)(where, found)
+    if json:
+        output.as_json({"url": where, "findings": found})
+    else:
+        _print_text(where, found)
     if any(finding.verdict == "problem" for finding in found):
         raise typer.Exit(1)
 
@@ -115,11 +118,6 @@ def _summarise(findings: Sequence[Reported]) -> str:
     counts = [count_noun(verdicts.count(each), each) for each in ("problem", "warning")]
     unseen = verdicts.count("not_looked_at")
     return f"{', '.join(counts)}, {unseen} not looked at, {verdicts.count('ok')} ok."
-
-
-def _print_json(url: str, findings: Sequence[Reported]) -> None:
-    """The report, for machines."""
-    output.as_json({"url": url, "findings": findings})
 
 
 def _check_from_outside(url: str, authority: Path | None, node: Settings | None) -> list[Reported]:

@@ -295,7 +295,7 @@ async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
     return OpenedLink(link=found.link, user=user, email_change=found.email_change)
 
 
-async def open_link(context: RequestContext, browser: Browser, code: str, *, digest: bytes = b"") -> str:
+async def open_link(context: RequestContext, browser: Browser, code: str, *, digest: bytes) -> str:
     """Open a link in a browser.
 
     The id by which this browser sees it, the same each time. `digest` is the SHA-256 of the form: a wrong code in the

@@ -87,7 +87,7 @@ async def report_of(
     actor: Actor,
     generations: Mapping[str, Generation],
     today: str,
-    rules: RegistrationRules = PLAIN_RULES,
+    rules: RegistrationRules,
 ) -> list[ClientUse]:
     """The same of one client, without reading the others.
 

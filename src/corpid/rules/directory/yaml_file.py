@@ -19,7 +19,7 @@ from corpid.rules.readers import Items, Node, Pairs, Scalar, quote_value
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read_nodes(content: bytes, file: str, most_nodes: int | None = None) -> Node:
+def read_nodes(content: bytes, file: str, most_nodes: int | None) -> Node:
     """The one document of a YAML file as a tree.
 
     `most_nodes` bounds it. Raises DirectoryError for anything else. Source: docs/directory.md

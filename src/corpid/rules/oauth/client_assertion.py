@@ -274,7 +274,7 @@ def unverified_reason(candidate: Candidate, keys: ClientKeySet) -> tuple[Reason,
     return Reason.ASSERTION_KEY, Explanation(cause=cause, received=received, registered=registered)
 
 
-def claimed_client_id(parameters: Mapping[str, str], authorization: Sequence[bytes] = ()) -> str:
+def claimed_client_id(parameters: Mapping[str, str], authorization: Sequence[bytes]) -> str:
     """Return the client_id that a request claims, empty if none.
 
     It is taken from the parameters, the client assertion or the access token. It may be invented: it is for the log,

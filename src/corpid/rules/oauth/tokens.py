@@ -58,19 +58,15 @@ def party_claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> di
 
     With attributes if asked for (D1, D2, D20).
     """
-    if parties.packed is not None:
-        return {"sub": parties.packed.sub, **(parties.packed.attributes if attributes else _acting_for(parties))}
-    user: dict[str, object] = {"sub": parties.user_id, "sub_type": "user"}
     entity: dict[str, object] = {"sub": parties.entity_id, "sub_type": "entity"}
+    if parties.packed is not None:
+        return {"sub": parties.packed.sub, **(parties.packed.attributes if attributes else {"entity": entity})}
+    user: dict[str, object] = {"sub": parties.user_id, "sub_type": "user"}
     if attributes and parties.user_attributes:
         user["sub_attributes"] = dict(parties.user_attributes)
     if attributes and parties.entity_attributes:
         entity["sub_attributes"] = dict(parties.entity_attributes)
     return {**user, "entity": entity} if mode == "user" else {**entity, "act": user}
-
-
-def _acting_for(parties: Parties) -> dict[str, object]:
-    return {"entity": {"sub": parties.entity_id, "sub_type": "entity"}}
 
 
 def _packed_user(sub: str) -> str:

@@ -95,7 +95,7 @@ def _check_spelling(parts: SplitResult) -> None:
         raise InvalidUrl("square brackets stand around an IPv6 address only; elsewhere write %5B and %5D")
 
 
-def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> None:
+def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str) -> None:
     """Check a redirect URI for registration.
 
     `developer_mode` allows http on localhost and loopback.

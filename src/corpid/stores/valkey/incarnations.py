@@ -156,7 +156,7 @@ def read_incarnation(link: EngineLink, mark: bytes | None) -> bytes:
     return name if run == link.engine.run_id.encode() else NONE
 
 
-def make_next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
+def make_next_name(since: float, *, after: bytes, set_back: bool) -> bytes:
     """The name of a new incarnation after another, in its store identity.
 
     `since`: from when on it remembers everything, epoch seconds. After NONE it has a store identity of its own.

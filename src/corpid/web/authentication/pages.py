@@ -101,7 +101,7 @@ async def final_frame(
 
 
 def client_frame(
-    web: WebContext, client: Client, interaction: Interaction, *, entity: str | None = None, under_way: bool = False
+    web: WebContext, client: Client, interaction: Interaction, *, entity: str | None = None, under_way: bool
 ) -> Frame:
     """Return the frame without other data from the directory.
 

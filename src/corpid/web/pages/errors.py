@@ -185,7 +185,7 @@ def as_json(
 
 
 def as_challenge(
-    request: Request, raised: Exception, rules: AuthenticationRules, issuer: str, *, catalogue: str | None = None
+    request: Request, raised: Exception, rules: AuthenticationRules, issuer: str, *, catalogue: str | None
 ) -> Response:
     """An error of a resource: one challenge, and the same in JSON.
 
@@ -264,7 +264,7 @@ def machine_error(
     description: str,
     extra: dict[str, str],
     *,
-    catalogue: str | None = None,
+    catalogue: str | None,
 ) -> Response:
     """404, 405 and their like on machine endpoints.
 
