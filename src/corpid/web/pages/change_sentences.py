@@ -336,7 +336,7 @@ def _say_done(entries: Sequence[AuditEntry], names: HistoryNames) -> Phrase | No
 
 
 def _kind_of(entry: AuditEntry) -> str:
-    """The kind of an entry, as changes have it (`change_texts.kind_of`)."""
+    """The kind of an entry, as changes have it (`access_texts.kind_of`)."""
     if entry.action == AuditAction.MEMBERSHIP_UPDATE and entry.after.keys() <= {"enabled", "changed_at"}:
         return "restore" if entry.after.get("enabled") else "suspend"
     return _KINDS.get(entry.action, str(entry.action))
