@@ -57,8 +57,7 @@ from scim2_models import (
 from scim2_models.path import AttrPath, CompareOperator, Comparison, FilterNode, LogicalExpr, LogicalOperator, ValuePath
 
 from corpid.rules.characters import printable
-from corpid.rules.directory import memberships
-from corpid.rules.directory.memberships import PLAIN_DETAILS
+from corpid.rules.directory.memberships import PLAIN_DETAILS, member_email, member_user_name
 from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.records import ENTERPRISE_USER, GroupRole, MemberDetails, Membership
 from corpid.rules.directory.records import User as Person
@@ -240,12 +239,12 @@ def user(
     belongs = not membership.invited
     own = membership.name or membership.given_name or membership.family_name
     name = membership.name or (person.name if belongs and not own else "")
-    email = memberships.member_email(membership, person)
+    email = member_email(membership, person)
     shown = USER(
         schemas=[User.__schema__],
         id=membership.membership_id,
         external_id=membership.external_id or None,
-        user_name=memberships.member_user_name(membership, person) or membership.membership_id,
+        user_name=member_user_name(membership, person) or membership.membership_id,
         name=_name(name, membership),
         display_name=name or None,
         active=membership.enabled,

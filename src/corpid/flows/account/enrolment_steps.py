@@ -19,10 +19,9 @@ from corpid.flows.authentication import passkeys, sessions, sign_in, throttle
 from corpid.flows.authentication.factors import SecondFactorQuestion
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD
 from corpid.rules.audit import AuditAction, AuditEvent
-from corpid.rules.authentication import records
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.passwords import PasswordRefused
-from corpid.rules.authentication.records import Credentials, FactorChange, Passkey
+from corpid.rules.authentication.records import Credentials, FactorChange, Passkey, recovery_code_hash
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.characters import typed_code
@@ -475,7 +474,7 @@ async def to_write(context: RequestContext, loaded: EnrolmentContext) -> Factors
     actor = Person(user_id=enrolment.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=enrolment.user_id))
     keeps_codes = EnrolmentStep.RECOVERY_CODES in enrolment.done
-    hashes = tuple(records.recovery_code_hash(enrolment.user_id, code) for code in enrolments.codes(context, enrolment))
+    hashes = tuple(recovery_code_hash(enrolment.user_id, code) for code in enrolments.codes(context, enrolment))
     change = FactorChange(
         before=before,
         after=after,

@@ -17,8 +17,7 @@ from corpid.flows.account import account_sessions, links, own_factors
 from corpid.flows.account.enrolments import NotHere, OpenedLink
 from corpid.flows.authentication import factors, throttle
 from corpid.rules.audit import AuditAction, AuditEvent
-from corpid.rules.authentication import records
-from corpid.rules.authentication.records import EmailChange, NewLink
+from corpid.rules.authentication.records import EmailChange, NewLink, code_from, hash_code
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory import names, values
 from corpid.rules.directory.access import Object, Person, authorise
@@ -171,10 +170,10 @@ async def prove(context: RequestContext, request: AccountRequest, *, code: str) 
     async with context.provider.transient.batch(context.now) as batch:
         if await _entry(context, request).take(batch) != wanted:
             raise StaleStep
-    link_code = records.code_from(context.provider.new_id())
+    link_code = code_from(context.provider.new_id())
     change = EmailChange(
         user_id=request.user.user_id,
-        link_hash=records.hash_code(link_code),
+        link_hash=hash_code(link_code),
         old_email=request.user.email,
         new_email=wanted.email,
         proved_at=int(context.now),

@@ -22,9 +22,8 @@ from corpid.flows.authentication import browsers, passkeys
 from corpid.flows.authentication.factors import available, hash_new_password, held_factors, mails_codes
 from corpid.jose.encoding import base64url
 from corpid.rules.audit import AuditAction
-from corpid.rules.authentication import records
 from corpid.rules.authentication.passwords import PasswordRefused
-from corpid.rules.authentication.records import Credentials, FactorChange, Passkey, PersonFactors
+from corpid.rules.authentication.records import Credentials, FactorChange, Passkey, PersonFactors, recovery_code_hash
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Object, Person, authorise
@@ -298,7 +297,7 @@ async def replace_codes(context: RequestContext, request: AccountRequest, *, sho
         raise InvalidInput(phrase("Save your codes first, then tick the box."))
     before, user_id = (await load_factors(context, request)).credentials, request.user.user_id
     await _spend(context, request, before, "codes", shown)
-    hashes = tuple(records.recovery_code_hash(user_id, code) for code in codes(context, shown))
+    hashes = tuple(recovery_code_hash(user_id, code) for code in codes(context, shown))
     change = FactorChange(
         before=before, after=before, recovery_codes=hashes, end_sessions_but=request.session.session_id
     )

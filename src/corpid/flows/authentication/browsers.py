@@ -17,8 +17,7 @@ from corpid.flows import namespaces
 from corpid.flows.namespaces import NEW_BROWSER_SECONDS, Entry, Namespace
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 from corpid.rules.audit import AuditAction
-from corpid.rules.authentication import sign_in
-from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.authentication.sign_in import StaleStep, sign_in_suffices
 from corpid.rules.directory.access import ANONYMOUS
 from corpid.rules.limits import CLOCKS_APART_SECONDS, OWN_SESSIONS, REPEAT_MISSES
 
@@ -408,7 +407,7 @@ def ends_at(context: RequestContext, session: Session) -> int:
 
 def suffices(context: RequestContext, session: Session | None, request: AuthorizationRequest) -> bool:
     """Return whether a session answers the request without a new sign-in (D30, D40)."""
-    return session is not None and sign_in.sign_in_suffices(
+    return session is not None and sign_in_suffices(
         request,
         auth_time=session.auth_time,
         level=session.level,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import namespaces
 from corpid.flows.authentication import interactions, own_pages
 from corpid.rules.audit import AuditAction, AuditEvent
-from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import CompletedInteraction, Interaction, InteractionOutcome
+from corpid.rules.authentication.sign_in import CompletedInteraction, Interaction, InteractionOutcome, with_outcome
 from corpid.rules.directory.access import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_request, client_registration, deprecated_usage
@@ -260,11 +259,11 @@ async def conclude_sign_in(
         await require_allowed(context, client, after)
     except AccessDenied as error:
         return _refused(context, before, after, error)
-    return machine.with_outcome(before, after, InteractionOutcome.CODE, now=context.now)
+    return with_outcome(before, after, InteractionOutcome.CODE, now=context.now)
 
 
 def _refused(context: RequestContext, before: Interaction, after: Interaction, error: OAuthError) -> Interaction:
-    return machine.with_outcome(
+    return with_outcome(
         before,
         after,
         InteractionOutcome.REFUSED,

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.audit import AuditAction
-from corpid.rules.authentication import sign_in
+from corpid.rules.authentication.sign_in import Interaction, requests_consent
 from corpid.rules.directory.access import Object, Person, authorise
 from corpid.rules.directory.records import Entity
 from corpid.rules.oauth import consent
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.authorization_request import AuthorizationRequest
     from corpid.rules.oauth.records import Client
 
@@ -28,7 +27,7 @@ _NAME_CHARACTERS: Final = 16
 
 def is_asked(client: Client, request: AuthorizationRequest) -> bool:
     """Return whether a sign-in needs consent, given now or before (D29, D40)."""
-    return consent.needs_consent(client, request.scopes) or sign_in.requests_consent(request)
+    return consent.needs_consent(client, request.scopes) or requests_consent(request)
 
 
 def is_remembered_here(context: RequestContext, client: Client, request: AuthorizationRequest) -> bool:
@@ -44,7 +43,7 @@ def spares_page(context: RequestContext, client: Client, request: AuthorizationR
 
     It cannot if the client requests the page. Source: D29, D40
     """
-    return is_remembered_here(context, client, request) and not sign_in.requests_consent(request)
+    return is_remembered_here(context, client, request) and not requests_consent(request)
 
 
 async def is_given(

@@ -20,7 +20,6 @@ from corpid.flows.authentication import browsers, sessions, sign_in, throttle
 from corpid.flows.authentication.sign_in import PasskeyOffer, event
 from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import passkeys as law
-from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.passkeys import (
     CounterWentBack,
     NewPasskey,
@@ -29,7 +28,7 @@ from corpid.rules.authentication.passkeys import (
     relying_party,
 )
 from corpid.rules.authentication.records import FactorChange, Passkey
-from corpid.rules.authentication.sign_in import Interaction, SecondFactorMethod, SignInEvent, StaleStep
+from corpid.rules.authentication.sign_in import Interaction, SecondFactorMethod, SignInEvent, StaleStep, offer_answered
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, Person, authorise
 from corpid.rules.directory.records import Account, MissingReference, User
@@ -473,4 +472,4 @@ async def decline_offer(context: RequestContext, loaded: InteractionContext) -> 
 
 async def _continue(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
     usable = await sign_in.find_chosen_entity(context, loaded) is not None
-    return await sign_in.continue_sign_in(context, loaded, machine.offer_answered(loaded.interaction), usable=usable)
+    return await sign_in.continue_sign_in(context, loaded, offer_answered(loaded.interaction), usable=usable)

@@ -29,7 +29,6 @@ from corpid.flows.authentication.interaction_context import InteractionContext, 
 from corpid.flows.authentication.throttle import Attempt, Repeated, SentForm
 from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication import totp
 from corpid.rules.authentication.records import Credentials, Session
 from corpid.rules.authentication.sign_in import (
     Interaction,
@@ -40,7 +39,7 @@ from corpid.rules.authentication.sign_in import (
     StaleStep,
 )
 from corpid.rules.authentication.throttling import CodeGuesses, pause_after
-from corpid.rules.authentication.totp import WrongCode
+from corpid.rules.authentication.totp import WrongCode, refuses_codes
 from corpid.rules.directory import names
 from corpid.rules.directory.access import ANONYMOUS, Person
 from corpid.rules.directory.entity_choice import EntityChoice
@@ -268,7 +267,7 @@ async def submit_password(
     moved = machine.with_user(
         loaded.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
     )
-    if totp.refuses_codes(context.provider.registry.lost_at(), context.now):
+    if refuses_codes(context.provider.registry.lost_at(), context.now):
         # The code that follows may be refused without the person's fault, and then this would stay counted.
         await throttle.give_back(context, attempt)
         moved = replace(moved, uncounted=True)

@@ -20,9 +20,8 @@ from corpid.flows.oauth.client_authentication import not_admitted
 from corpid.flows.oauth.client_keys import current_keys, id_token_key
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.jose.encoding import base64url
-from corpid.rules.authentication import sign_in
 from corpid.rules.authentication.records import Session
-from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
+from corpid.rules.authentication.sign_in import Interaction, forbids_pages, fresh_expiry
 from corpid.rules.directory import names
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import (
@@ -497,7 +496,7 @@ def _refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError |
 
     Raises the error in `required_prompt`. Source: OpenID Connect Core §3.1.2.6, D40
     """
-    if sign_in.forbids_pages(request):
+    if forbids_pages(request):
         raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "prompt is none, and a page has to be shown")
 
 

@@ -14,7 +14,6 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from corpid.rules import readers
 from corpid.rules.directory import values
 from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
@@ -33,6 +32,7 @@ from corpid.rules.fields import NOTHING, Field, KeyedRecord, documented_fields, 
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
 from corpid.rules.oauth.records import Client
 from corpid.rules.readers import (
+    CLIENT_ID,
     InvalidValue,
     Items,
     Node,
@@ -42,6 +42,7 @@ from corpid.rules.readers import (
     quote_value,
     suggestion,
     unknown_field,
+    yes_or_no,
 )
 
 Kind: TypeAlias = Literal[
@@ -158,7 +159,7 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
             f"{', '.join(f'`{name}`' for name in LISTED_MEMBERSHIP)}: `{{entity: …, enabled: false}}`",
         ),
         test=Field(
-            name=TEST, read=readers.yes_or_no, default_doc="`false`",
+            name=TEST, read=yes_or_no, default_doc="`false`",
             doc="`true`: the demo lets this person [sign in at once](relying-parties.md#sign-in-at-once-and-from-ci); "
             "only in the demo's own file, or with `--development`; not stored",
         ),
@@ -183,7 +184,7 @@ def read_api_client_members(client_id: str, members: Mapping[str, object]) -> tu
     found: dict[str, object] = {}
     reasons = []
     try:
-        readers.CLIENT_ID(_api_member_node(client_id))
+        CLIENT_ID(_api_member_node(client_id))
     except InvalidValue as error:
         reasons.append(error.reason)
     for name, given in members.items():

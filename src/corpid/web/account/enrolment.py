@@ -25,7 +25,7 @@ from corpid.flows.account.links import PURPOSES, EnrolmentStep, Purpose, chosen_
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
 from corpid.flows.authentication.throttle import Repeated, SentForm, Throttled
-from corpid.flows.directory import acceptance
+from corpid.flows.directory.acceptance import InvitationAnswer, find_answer_of, finish_enrolment
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.oauth import parameters
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
@@ -230,7 +229,7 @@ async def _post(
         if after.invited is None:
             await enrolment_steps.finish(context, after)
         else:
-            await acceptance.finish_enrolment(context, after, language=reader_language(request, web.renderer).tag)
+            await finish_enrolment(context, after, language=reader_language(request, web.renderer).tag)
     return to_enrolment(web, at.enrolment_id)
 
 
@@ -539,9 +538,7 @@ _PAGES: Final[Mapping[EnrolmentStep | None, Callable[[_StepContext], Awaitable[V
 
 
 async def _finished(web: WebContext, context: RequestContext, loaded: EnrolmentContext) -> View:
-    if PURPOSES[loaded.enrolment.purpose].joins and (
-        done := await acceptance.find_answer_of(context, loaded.enrolment)
-    ):
+    if PURPOSES[loaded.enrolment.purpose].joins and (done := await find_answer_of(context, loaded.enrolment)):
         return answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
     account = web.base_path + ACCOUNT_PATH
     older = await enrolment_steps.passkeys_from_before(context, loaded)

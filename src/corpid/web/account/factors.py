@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 
 from corpid.flows.account import own_factors, own_sessions
-from corpid.flows.authentication import throttle
-from corpid.flows.authentication.throttle import SentForm
+from corpid.flows.authentication.throttle import SentForm, rejection_counts
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.passwords import SHORTEST_PASSWORD
 from corpid.rules.authentication.sign_in import StaleStep
@@ -77,7 +76,7 @@ def count_once(submit: Callable[[AccountContext], Awaitable[str]]) -> Callable[[
         try:
             return await submit(replace(account, visit=replace(visit, sent=sent)))
         except InvalidInput:
-            await throttle.rejection_counts(account.context, sent)
+            await rejection_counts(account.context, sent)
             raise
 
     return submitted
