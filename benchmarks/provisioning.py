@@ -14,7 +14,7 @@ from benchmarks.http_client import Client
 from benchmarks.load import Cost
 from benchmarks.steps import require
 from corpid.engines import new_user_id
-from corpid.flows.directory.provisioning_tokens import add_token
+from corpid.flows.directory.provisioning import add_token
 from corpid.rules.directory.access import CommandLine
 from corpid.rules.directory.records import Change, Entity
 from corpid.stores.sql.open import open_postgresql

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory import members, people, provisioning_tokens
+from corpid.flows.directory import members, people, provisioning
 from corpid.flows.directory.acceptance import (
     AlreadyBelongs,
     accept_with_account,
@@ -505,7 +505,7 @@ async def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
     async with place.opened() as stores:
         await prepared(stores)
         registry, text = stores.registry, "A" * 43
-        made = await provisioning_tokens.add_token(
+        made = await provisioning.add_token(
             registry, "E1", " HR ", days=1, token=text, token_id="t1", actor=OPERATOR, now=NOW
         )
         assert (made.name, made.expires_at) == ("HR", int(NOW) + 86400)
@@ -513,10 +513,10 @@ async def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
         assert made.token_hash not in str(await registry.audit.entries())
 
         async def acting(shown: str = text, *, at: float = NOW) -> ProvisioningToken | None:
-            return await provisioning_tokens.authenticate_token(registry, shown, now=at)
+            return await provisioning.authenticate_token(registry, shown, now=at)
 
         assert await acting() == TOKEN
-        assert (await provisioning_tokens.list_tokens(registry, "E1", actor=OPERATOR))[0].last_used_at == int(NOW)
+        assert (await provisioning.list_tokens(registry, "E1", actor=OPERATOR))[0].last_used_at == int(NOW)
         for nothing in (made.token_hash, "", "t1", text + "A", "é" * 43, "B" * 43):
             assert await acting(nothing) is None
         assert await acting(at=NOW + 86400) is None
@@ -524,10 +524,10 @@ async def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
         assert await acting() is None
         await write(stores, FIRM)
         with pytest.raises(Refused, match="E2 has no such token"):
-            await provisioning_tokens.remove_token(registry, "E2", "t1", actor=OPERATOR)
-        await provisioning_tokens.remove_token(registry, "E1", "t1", actor=OPERATOR, dry_run=True)
+            await provisioning.remove_token(registry, "E2", "t1", actor=OPERATOR)
+        await provisioning.remove_token(registry, "E1", "t1", actor=OPERATOR, dry_run=True)
         assert await acting() == TOKEN
-        await provisioning_tokens.remove_token(registry, "E1", "t1", actor=OPERATOR)
+        await provisioning.remove_token(registry, "E1", "t1", actor=OPERATOR)
         assert await acting() is None
 
 
@@ -540,7 +540,7 @@ async def test_tokens_are_made_by_owners_of_the_entity_and_operators_alone(place
 
         async def add(actor: Actor, entity_id: str = "E1", **given: object) -> None:
             values: dict[str, object] = {"days": 365, "token": "A" * 43, "token_id": "t1", **given}
-            await provisioning_tokens.add_token(
+            await provisioning.add_token(
                 registry,
                 entity_id,
                 str(values.pop("name", "HR")),
@@ -563,6 +563,4 @@ async def test_tokens_are_made_by_owners_of_the_entity_and_operators_alone(place
         await write(stores, replace(LIM_OWNS, level="administrator"))
         with pytest.raises(Forbidden):
             await add(lim, token="B" * 43, token_id="t2")
-        assert [each.token_id for each in await provisioning_tokens.list_tokens(registry, "E1", actor=OPERATOR)] == [
-            "t1"
-        ]
+        assert [each.token_id for each in await provisioning.list_tokens(registry, "E1", actor=OPERATOR)] == ["t1"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import provisioned_groups as groups
-from corpid.flows.directory.provisioned_groups import UnknownMembers
+from corpid.flows.directory import provisioning as groups
+from corpid.flows.directory.provisioning import UnknownMembers
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Forbidden, ProvisioningToken
 from corpid.rules.directory.records import Assignment, GroupRole, Membership, Service, User

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory import provisioning
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.records import Assignment, Change
 from corpid.web.directory.provisioning_tokens import TokenCreated
@@ -68,7 +68,7 @@ async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
         ]
         given = [Change(None, each) for each in roles]
         await write_changes(registry, actor, given, asking=RequestDetails("", now, "r"), batch="b")
-        await provisioning_tokens.add_token(
+        await provisioning.add_token(
             registry, ACME, "Payroll", days=90, token="q5Yx1m0s", token_id=_TOKEN, actor=actor, now=now
         )  # fmt: skip
         changed = (await made.audit("assignment.add"))[0].number

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.provisioning_tokens import add_token
+from corpid.flows.directory.provisioning import add_token
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.access_review import AccessReview

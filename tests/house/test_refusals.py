@@ -30,7 +30,7 @@ WORDED: Final = frozenset({
 """types for which each page has a sentence of its own, or which it shows as a page that is not there"""
 RULES: Final = frozenset({
     "write.check_changes Refused", "apply.prepare_entry InvalidMembers",
-    "provisioning_tokens.add_token Refused", "people._hash_password Refused",
+    "provisioning.add_token Refused", "people._hash_password Refused",
 })  # fmt: skip
 """lists of what the rules of records say, in the English of files and API; pages check beforehand what a form can get
 wrong"""
@@ -42,8 +42,8 @@ NO_FORM: Final = frozenset({
     "lists.find_user Refused", "lists._find_identified Refused", "lists.pick_one Refused",
     "lists.list_records Refused", "lists.list_records UnknownSort", "lists.find_order Refused",
     "lists.find_order UnknownSort",
-    "people.invite_user Refused", "people.give_link Refused", "provisioned_groups.change_group Refused",
-    "members.query_members Refused", "objects.list_objects Refused", "provisioning_tokens.remove_token Refused", "write.require_reason Refused",
+    "people.invite_user Refused", "people.give_link Refused", "provisioning.change_group Refused",
+    "members.query_members Refused", "objects.list_objects Refused", "provisioning.remove_token Refused", "write.require_reason Refused",
     "audit.identify_person Refused", "audit.erase_person Refused", "erasure.identify_person Refused",
     "erasure._remove Refused", "signing_keys.request_certificate Refused", "signing_keys.certify Refused",
     "signing_keys.remove_certificate Refused", "signing_keys.plan Refused", "signing_keys._find_key Refused",

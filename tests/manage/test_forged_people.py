@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.provisioning_tokens import add_token
+from corpid.flows.directory.provisioning import add_token
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.access import EntityAdministrator
 from corpid.rules.directory.objects import object_id

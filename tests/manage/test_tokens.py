@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from corpid.flows import encrypted_values, namespaces
-from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory import provisioning
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken, token_hash
 from corpid.rules.directory.records import Entity
 from tests.contexts import context
@@ -42,7 +42,7 @@ async def test_a_token_is_shown_once_with_how_to_use_it_and_works(made: World) -
     assert stored.token_hash == token_hash(secret)
     assert stored.expires_at - stored.created_at == 90 * 86_400
     registry: Registry = made.provider.registry
-    assert await provisioning_tokens.authenticate_token(registry, secret, now=made.clock()) is not None
+    assert await provisioning.authenticate_token(registry, secret, now=made.clock()) is not None
     await go(made, browser, "tokens")
     assert secret not in browser.page.text
     assert "Staff directory" in browser.page.text
@@ -133,7 +133,7 @@ async def test_a_revoked_token_no_longer_works_and_the_page_says_what_ends(made:
     await browser.fill_and_submit("form_token")
     assert "The token has been revoked" in browser.page.text
     registry: Registry = made.provider.registry
-    assert await provisioning_tokens.authenticate_token(registry, secret, now=made.clock()) is None
+    assert await provisioning.authenticate_token(registry, secret, now=made.clock()) is None
 
 
 async def test_only_owners_see_and_make_tokens_and_only_of_their_organisation(made: World) -> None:

@@ -12,7 +12,7 @@ import typer
 from corpid.cli import listing, output, records
 from corpid.cli.running import on_stores, with_stores
 from corpid.engines import Stores, new_id, new_user_id
-from corpid.flows.directory import access_review, approvals, grants, invitations, members, provisioning_tokens
+from corpid.flows.directory import access_review, approvals, grants, invitations, members, provisioning
 from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import find_entity
@@ -209,7 +209,7 @@ async def add(
 ) -> None:
     """Create a token, which is shown once."""
     token, url = new_id(), stores.settings.base_url + _SCIM
-    record = await provisioning_tokens.add_token(
+    record = await provisioning.add_token(
         stores.registry, entity, name, days=days, token=token, token_id=new_user_id(), actor=stores.actor,
         now=stores.clock(), dry_run=dry_run,
     )  # fmt: skip
@@ -234,7 +234,7 @@ async def add(
 @on_stores
 async def list_tokens(stores: Stores, *, entity: TokensEntity, json: listing.AsJson = False) -> None:
     """List the tokens of an entity, without their secrets."""
-    found = await provisioning_tokens.list_tokens(stores.registry, entity, actor=stores.actor)
+    found = await provisioning.list_tokens(stores.registry, entity, actor=stores.actor)
     makers = [each.created_by for each in found]
     names = await name_actors(stores.registry, entity, makers, reader=stores.actor)
     if json:
@@ -261,9 +261,7 @@ def remove(
 ) -> None:
     """Remove a token: it no longer works."""
     removed = with_stores(
-        lambda stores: provisioning_tokens.remove_token(
-            stores.registry, entity, token, actor=stores.actor, dry_run=dry_run
-        )
+        lambda stores: provisioning.remove_token(stores.registry, entity, token, actor=stores.actor, dry_run=dry_run)
     )
     _report_token(removed, "-", written=not dry_run, json=json)
 

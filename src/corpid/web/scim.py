@@ -47,10 +47,10 @@ from scim2_server.storage import AsyncScimStorage, SearchPage
 from starlette.responses import Response
 
 from corpid.flows import rate_limits
-from corpid.flows.directory import members, provisioned_groups, provisioning_tokens
+from corpid.flows.directory import members, provisioning
 from corpid.flows.directory.invitations import RETRY_SECONDS, InvitationLimit, TooManyInvitations
 from corpid.flows.directory.members import LastOwner, UnknownMember, load_member, query_members
-from corpid.flows.directory.provisioned_groups import UnknownMembers
+from corpid.flows.directory.provisioning import UnknownMembers
 from corpid.flows.directory.write import IdentifierConflict, Refused
 from corpid.rules import scim
 from corpid.rules.directory.access import Forbidden, ProvisioningToken
@@ -235,7 +235,7 @@ async def _admit(request: Request, web: WebContext) -> tuple[RequestContext, Pro
     provider = context.provider
     await provider.rate_limits.address(rate_limits.SCIM, context.address, context.now, context.counts)
     text = tokens.access_token(headers(request, b"authorization"), SCHEME)
-    actor = await provisioning_tokens.authenticate_token(provider.registry, text, now=int(context.now))
+    actor = await provisioning.authenticate_token(provider.registry, text, now=int(context.now))
     if actor is None:
         raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token is unknown, was revoked or has expired")
     request.scope["state"]["log"]["client_id"] = actor.token_id
@@ -674,7 +674,7 @@ class Storage(AsyncScimStorage):
 
     async def change_group(self, group_id: str, changes: MemberChanges) -> None:
         """Give and take a role. Raises NotFoundException, and what the flow raises."""
-        await provisioned_groups.change_group(
+        await provisioning.change_group(
             self._registry,
             await self._role(group_id),
             add=changes.add,
@@ -690,7 +690,7 @@ class Storage(AsyncScimStorage):
     ) -> list[dict[str, str]] | None:
         """The members of a group as shown; None if too many."""
         role, today = await self._role(group_id), self._context.today
-        found = await provisioned_groups.list_group_members(
+        found = await provisioning.list_group_members(
             self._registry, role, today=today, most=most + 1, actor=self._actor
         )
         return None if len(found) > most else [scim.member(each, self._root, parameters) for each in found]
@@ -707,7 +707,7 @@ class Storage(AsyncScimStorage):
     async def _known(self) -> dict[str, GroupRole]:
         """The roles that are groups, by id, in order of their names."""
         if self._roles is None:
-            found = await provisioned_groups.list_groups(self._registry, actor=self._actor)
+            found = await provisioning.list_groups(self._registry, actor=self._actor)
             self._roles = {scim.group_id(role): role for role in sorted(found, key=scim.group_name)}
         return self._roles
 
@@ -731,14 +731,14 @@ class Storage(AsyncScimStorage):
             found = await self._member(membership_id)
         except UnknownMember:
             return frozenset()
-        return await provisioned_groups.list_groups_of_member(
+        return await provisioning.list_groups_of_member(
             self._registry, found.membership, today=self._context.today, actor=self._actor
         )
 
     async def _user(self, member: Member, *, with_groups: bool = False) -> User:
         groups = None
         if with_groups:
-            held = await provisioned_groups.list_groups_of_member(
+            held = await provisioning.list_groups_of_member(
                 self._registry, member.membership, today=self._context.today, actor=self._actor
             )
             groups = [role for role in (await self._known()).values() if role in held]
@@ -761,7 +761,7 @@ async def refuse_ended(context: RequestContext, actor: ProvisioningToken) -> Non
     Its body may have taken long, and so may what it changes. Raises InvalidToken, StoreUnavailable. Source: D50, D60
     """
     provider = context.provider
-    if not await provisioning_tokens.is_valid_still(provider.registry, actor, now=provider.clock()):
+    if not await provisioning.is_valid_still(provider.registry, actor, now=provider.clock()):
         raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token was revoked or has expired")
 
 

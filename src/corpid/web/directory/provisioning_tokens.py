@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows import encrypted_values
 from corpid.flows.account import own_sessions
-from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory import provisioning
 from corpid.flows.directory.person_names import name_actors
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.names import is_user_id, remedy_of
@@ -106,7 +106,7 @@ def _revocation(at: PortalContext, found: RegisteredProvisioningToken) -> str:
 
 
 async def _list_tokens(at: PortalContext) -> list[RegisteredProvisioningToken]:
-    return await provisioning_tokens.list_tokens(at.registry, at.actor.entity_id, actor=at.actor)
+    return await provisioning.list_tokens(at.registry, at.actor.entity_id, actor=at.actor)
 
 
 def _back(at: PortalContext) -> Link:
@@ -152,7 +152,7 @@ async def create_token(at: PortalContext) -> FormResult:
         raise InvalidInput(phrase("This form is not complete. Fill it in again."))
     secret = at.provider.new_id()
     try:
-        record = await provisioning_tokens.add_token(
+        record = await provisioning.add_token(
             at.registry,
             at.actor.entity_id,
             name,
@@ -233,7 +233,7 @@ async def ask_revocation(at: PortalContext) -> Check:
 
     async def revoke() -> None:
         try:
-            await provisioning_tokens.remove_token(at.registry, at.actor.entity_id, found.token_id, actor=at.actor)
+            await provisioning.remove_token(at.registry, at.actor.entity_id, found.token_id, actor=at.actor)
         except Conflict as refused:
             raise InvalidInput(refusal_of(refused)) from None
 
