@@ -54,7 +54,7 @@ setup-test: setup  ## fetch what only tests need (browser, Node clients)
 setup-interop: setup-test  ## fetch other languages' toolchains
 	@scripts/set-up-interop
 
-test: setup-test  ## the tests, in under ten minutes
+test: setup-test  ## the tests, in under six minutes
 	$(RUN) pytest -m "not full and not interop" $(WORKERS) $(PARALLEL) $(ARGS)
 
 test-full: setup-test  ## the long tests that `make test` leaves out

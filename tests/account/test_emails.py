@@ -192,6 +192,7 @@ def test_the_sentence_against_phishing_is_that_of_the_pages(language: Language) 
         assert sentence in " ".join(rendered.text.split()), name
 
 
+@pytest.mark.full
 @every_language
 def test_an_email_is_of_moderate_size_whatever_the_names(language: Language) -> None:
     names = dict.fromkeys(("person", "entity", "client", "user_name"), "வ&" * 5000)

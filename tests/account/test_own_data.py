@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account.own_data import FORMAT
@@ -128,6 +129,7 @@ async def test_what_others_did_and_what_was_done_to_others_says_nothing_about_th
         assert told not in answer.text
 
 
+@pytest.mark.full
 async def test_thousands_of_roles_and_events_come_whole_and_in_pieces(made: World) -> None:
     """docs/costs.md: a page at a time, each role once."""
     many = [entity(f"E{number:04}", f"Entity {number}") for number in range(1100)]

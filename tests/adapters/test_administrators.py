@@ -189,6 +189,7 @@ CROSSING: dict[str, tuple[StoreChange, StoreChange, StoreChange]] = {
 """the change that is not committed yet, the one that comes meanwhile, and what must hold for both"""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("first", "second", "condition"), CROSSING.values(), ids=CROSSING)
 async def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
     postgresql: Place, first: StoreChange, second: StoreChange, condition: StoreChange

@@ -205,6 +205,7 @@ def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
                 assert not any("TEMP B-TREE" in step for step in steps), steps
 
 
+@pytest.mark.full
 def test_what_an_actor_did_is_read_by_two_indexes(filled: Filled) -> None:
     """Completed sign-ins are in one index by actor, every other event in the other."""
     for query in (AuditQuery(actor="operator"), AuditQuery(user_id="u1")):

@@ -420,6 +420,7 @@ async def test_a_backlog_is_sealed_in_rounds_without_a_pause(place: Place) -> No
         assert await sealer.round(now=NOW + LOOK_SECONDS + 1) == 1
 
 
+@pytest.mark.full
 async def test_a_transaction_that_is_still_open_holds_up_what_came_after_its_begin(postgresql: Place) -> None:
     """D58: a seal ends below the oldest transaction still running."""
     async with postgresql.opened() as stores:

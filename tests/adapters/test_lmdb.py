@@ -148,6 +148,7 @@ async def test_every_block_of_the_file_is_allocated(tmp_path: Path) -> None:
         assert found.st_blocks * 512 >= found.st_size
 
 
+@pytest.mark.full
 async def test_processes_that_grow_the_file_at_once_lose_nothing(tmp_path: Path) -> None:
     """Each maps what another has added; none makes the file smaller under another's map."""
     found = [json.loads(each) for each in race(lmdb_url(tmp_path), WRITER, processes=PROCESSES)]
@@ -159,6 +160,7 @@ async def test_processes_that_grow_the_file_at_once_lose_nothing(tmp_path: Path)
                 assert await store.get("code", own.to_bytes(4) + number.to_bytes(28), now=NOW) == KIB
 
 
+@pytest.mark.full
 async def test_a_process_that_starts_later_maps_the_whole_file(tmp_path: Path) -> None:
     """LMDB would cut it to the size that the newcomer asks for, under the map of the other."""
     async with lmdb_transient(tmp_path) as store:
@@ -238,6 +240,7 @@ def answers(worker: subprocess.Popen[str]) -> IO[str]:
     return worker.stdout
 
 
+@pytest.mark.full
 async def test_killed_processes_leave_what_they_spent_and_keep_nobody_waiting(tmp_path: Path) -> None:
     """D7, D8: kill -9 in the middle of transactions, again and again; a lock that a dead process held is released."""
     spent: list[int] = []

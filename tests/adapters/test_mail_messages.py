@@ -71,6 +71,7 @@ def parsed(raw: bytes) -> tuple[dict[str, Any], list[tuple[dict[str, str], str]]
     return {**head, "type": message.get_content_type(), "names": [name.lower() for name in message]}, parts
 
 
+@pytest.mark.full
 @given(
     subject=subjects,
     text=texts,

@@ -26,6 +26,7 @@ sys.exit(int(sys.argv[2] == "0"))
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("body", [SECOND_FAILS_TO_START, ONE_FAILS_LATER], ids=["start", "end"])
 def test_when_one_of_several_programs_fails_the_others_are_ended_and_their_pipes_closed(
     tmp_path: Path, body: str

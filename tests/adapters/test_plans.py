@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.statements import Statement
 
+pytestmark = pytest.mark.full
+
 ROWS = 20_000
 SHARED = 4
 """rows with the same value in the first column of a key of several"""

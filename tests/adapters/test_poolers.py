@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.full
+
 SEALING: Final = b64encode(bytes(32)).decode()
 FEW_SESSIONS: Final = "default_pool_size = 3"
 

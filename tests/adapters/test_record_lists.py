@@ -89,6 +89,7 @@ async def test_every_list_is_paged_in_every_order_in_both_directions(place: Plac
             assert found == other[::-1]
 
 
+@pytest.mark.full
 async def test_a_total_is_exact_up_to_ten_thousand(place: Place) -> None:
     """D83: then it says "more than 10,000", and no more records are counted."""
     rows = (

@@ -104,6 +104,7 @@ async def test_many_changes_are_all_written_with_one_event_at_the_end(place: Pla
         assert len(await stores.registry.audit.entries()) == 1
 
 
+@pytest.mark.full
 async def test_others_write_between_the_parts_of_a_large_change(place: Place) -> None:
     """While `corpid apply` writes a large file, requests keep flowing."""
     async with place.opened() as stores:

@@ -135,6 +135,7 @@ async def begun(stores: SqlStores) -> bool:
     return await stores.registry.sessions.put_if_unchanged(HERE, NOBODY)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stored", [(NOBODY,), ()], ids=["credentials", "no credentials"])
 @pytest.mark.parametrize("ending", [new_password, disabled], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("first", ["session", "ending"])

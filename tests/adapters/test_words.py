@@ -133,6 +133,7 @@ async def accept(stores: SqlStores, user_id: str) -> None:
         await stores.registry.directory.write([Accept(waiting[0], becomes, EVENT)])
 
 
+@pytest.mark.full
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
 def test_after_any_changes_the_index_has_the_words_of_the_records(place: Place, changes: list[tuple[str, Any]]) -> None:
@@ -316,6 +317,7 @@ async def test_a_new_membership_waits_for_its_persons_words(postgresql: Place) -
         assert stored(postgresql) == await expected(stores)
 
 
+@pytest.mark.full
 async def test_the_words_of_earlier_records_are_filled_and_an_interrupted_filling_goes_on(empty: Place) -> None:
     """docs/decisions/0009: in batches, each its own transaction; what has words already stays."""
     place = make_oldest(empty.address)
@@ -380,6 +382,7 @@ async def test_services_and_clients_are_found_by_words_of_name_and_identifier_in
             assert [each.key[0] if listed is SERVICES else each.client_id for each in page.found] == wanted, search
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("descending", [False, True])
 async def test_many_that_are_found_are_paged_in_the_order_of_the_word(place: Place, descending: bool) -> None:
     """D83: each once, forwards and back, also who has two such words; the total says how many."""
@@ -415,6 +418,7 @@ async def test_many_that_are_found_are_paged_in_the_order_of_the_word(place: Pla
             assert len(found) == len(set(found)) == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("descending", [False, True])
 async def test_words_that_are_each_very_common_are_searched_part_by_part(place: Place, descending: bool) -> None:
     """D83: the total is exact, and a page whole, also if the words are seldom together."""

@@ -222,6 +222,7 @@ def test_a_pointer_escapes_what_it_has_to() -> None:
     assert pointer("a/b", "m~n", 0) == "/a~1b/m~0n/0"
 
 
+@pytest.mark.full
 def test_a_body_within_the_limit_makes_neither_a_loop_wait_nor_memory_grow() -> None:
     """D59: what is built of 64 KiB stays within a few MiB, and no list is compared with itself."""
     heavy: list[tuple[str, Json]] = [

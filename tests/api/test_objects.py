@@ -310,6 +310,7 @@ def test_an_export_whose_client_leaves_makes_room_for_the_next(world: World, api
     assert api.get("/entities?search=many1&format=csv").status_code == 200
 
 
+@pytest.mark.full
 def test_an_export_of_too_many_objects_is_refused_whole(world: World, api: Api) -> None:
     """D83: 100,000 at most; a file that stops somewhere would look complete."""
     with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as database:

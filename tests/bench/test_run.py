@@ -112,6 +112,7 @@ def test_a_driver_can_load_the_sign_in_without_the_project(tmp_path: Path) -> No
     assert finished.returncode == 0, finished.stderr
 
 
+@pytest.mark.full
 def test_a_provider_that_does_not_start_makes_the_run_fail_and_leaves_the_document_alone(tmp_path: Path) -> None:
     broken = tmp_path / "corpid"
     broken.mkdir()

@@ -65,6 +65,12 @@ def portal_stops(page: Page, printed: str) -> Iterator[str]:
     page.get_by_role("button", name="Continue").click()
     page.get_by_text("may act as Viewer").first.wait_for()
     yield "portal-summary"
+    page.goto(f"{portal}/access")
+    yield "portal-access"
+    page.goto(f"{portal}/access-review")
+    _follow(page, "Begin the review")
+    page.get_by_text("people reviewed").first.wait_for()
+    yield "portal-review"
     page.goto(f"{portal}/requests")
     yield "portal-requests"
     _follow(page, "Tan Wei Ling")

@@ -11,6 +11,8 @@ from playwright.sync_api import expect
 from tests.browser.stage import Stage, Visitor, shows
 from tests.browser.test_passkeys import NO_AUTOFILL, Holder
 
+pytestmark = pytest.mark.full
+
 
 def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visitor: Visitor, stage: Stage) -> None:
     """D46: from the footer of a page to the passkey, and back in with it."""

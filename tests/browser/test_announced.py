@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
@@ -16,6 +17,8 @@ from tests.browser.test_kept_and_shown import at
 
 if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor
+
+pytestmark = pytest.mark.full
 
 LISTEN: Final = """() => {
     window.announced = [];

@@ -18,6 +18,8 @@ from tests.sign_in.world import PASSWORD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.full
+
 
 NOT_RIGHT = "The user name or password is not right."
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.full
+
 NOW: Final = int(datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp())
 APPEARANCES: Final = (
     *(Appearance(language=language, scheme="light", width=1280) for language in LANGUAGES),

@@ -16,6 +16,8 @@ from tests.browser.stage import Stage, Visitor, shows
 from tests.sign_in.world import PASSWORD, entity
 from tests.tiers import first_or_full
 
+pytestmark = pytest.mark.full
+
 LAPTOP: Final = {"viewport": {"width": 1280, "height": 800}}
 PHONE: Final = {"viewport": {"width": 375, "height": 667}}
 KEYBOARD_OPEN: Final = {"width": 375, "height": 340}

@@ -24,6 +24,8 @@ from tests.browser.test_passkeys import NO_AUTOFILL, Holder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.full
+
 
 PERSON = "Tan Wei Ling"
 FIRST_PORT = "18400"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.stage import Stage, Visitor, follow, shows, with_and_without_script
 from tests.enrolment import newcomer
+
+pytestmark = pytest.mark.full
 
 NEW = "nina.novak@new.example"
 

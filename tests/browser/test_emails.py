@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.full
+
 
 PHONE = Appearance(width=320)
 LOOKED_AT: dict[Appearance, Rules] = {PHONE: "all", Appearance(scheme="dark", width=700): "colours"}

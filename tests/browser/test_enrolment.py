@@ -12,6 +12,8 @@ from tests.browser.test_passkeys import NO_AUTOFILL, NO_PASSKEYS, Holder
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, SET_UP
 
+pytestmark = pytest.mark.full
+
 NARROW = {"viewport": {"width": 320, "height": 640}}
 
 

@@ -8,6 +8,8 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, Language
 from tests.browser.gallery import Appearance, Beholder
 from tests.tiers import first_or_full
 
+pytestmark = pytest.mark.full
+
 PHONE = (375, 667)
 LAPTOP = (1280, 800)
 BOX = "each => [each, each.previousElementSibling].map(e => Math.round(e.getBoundingClientRect().right)).join()"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.browser.gallery import Beholder
 
+pytestmark = pytest.mark.full
+
 NAMED: Final = {
     "button",
     "checkbox",

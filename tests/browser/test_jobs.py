@@ -16,6 +16,8 @@ from tests.browser.stage import Stage, Visitor, shows, staged, with_and_without_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.full
+
 ENDED = AuditEvent(actor="operator:id-alice", action="job.end")
 
 

@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor
 from tests.sign_in.world import PASSWORD
 
+pytestmark = pytest.mark.full
+
 ON_A_PHONE = pytest.mark.parametrize("visitor", [{"has_touch": True, "is_mobile": True}], indirect=True, ids=["phone"])
 
 

@@ -13,6 +13,8 @@ from tests.browser.stage import Stage, Visitor, shows
 from tests.browser.test_enrolment import invited
 from tests.enrolment import newcomer
 
+pytestmark = pytest.mark.full
+
 SET_UP: Final = "Set up your sign-in"
 ASKS: Final = "Enter your code"
 CODE: Final = "Code from your e-mail"

@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor, shows
 from tests.browser.test_passkeys import BUTTON, NO_AUTOFILL, NO_PASSKEYS, Holder, opened
 
+pytestmark = pytest.mark.full
+
 OFFER: Final = "Sign in with a passkey next time?"
 CONSENT: Final = "Do you agree to share this?"
 

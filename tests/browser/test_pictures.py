@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 LAPTOP: Final = Appearance(width=1100, height=900)
-OF_THE_CONSOLE: Final = ("console-overview", "console-client", "console-keys")
+OF_THE_CONSOLE: Final = ("console-overview", "console-client", "console-keys", "console-audit", "console-reference")
 OF_THE_PORTAL: Final = {
-    "portal-home", "portal-people", "portal-person", "portal-role", "portal-summary", "portal-request", "portal-third-parties"
+    "portal-home", "portal-people", "portal-person", "portal-role", "portal-summary", "portal-access", "portal-review",
+    "portal-request", "portal-third-parties", "portal-history",
 }  # fmt: skip
 
 

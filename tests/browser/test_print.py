@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from corpid.rules.authentication.records import RECOVERY_CODES
 from corpid.web.pages.rendering import Renderer
 from corpid_dev.web.paths import CATALOGUE_PATH
@@ -11,6 +13,8 @@ from tests.browser.gallery import Appearance, Beholder, served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.full
 
 
 def test_recovery_codes_are_printed_in_black_on_white_and_without_buttons(chromium: Browser) -> None:

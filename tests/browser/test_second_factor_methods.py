@@ -13,6 +13,8 @@ from tests.sign_in import factors
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+pytestmark = pytest.mark.full
+
 
 async def _equip(stage: Stage) -> None:
     user = await stage.world.provider.registry.directory.user(factors.ALICE)

@@ -13,6 +13,8 @@ from tests.manage.access_scene import employed, staffed
 if TYPE_CHECKING:
     from tests.sign_in.world import World
 
+pytestmark = pytest.mark.full
+
 
 async def crowd(made: World) -> None:
     await staffed(made)

@@ -12,6 +12,8 @@ from tests.browser.stage import Stage, Visitor, shows, staged, with_and_without_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.full
+
 
 CONSENT: Final = "Do you agree to share this?"
 LIST: Final = "Services you share data with"

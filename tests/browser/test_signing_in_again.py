@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.stage import Stage, Visitor, shows, with_and_without_script
 from tests.browser.test_passkeys import BUTTON, Holder
 from tests.manage.scene import appoint
 from tests.sign_in.world import PASSWORD
+
+pytestmark = pytest.mark.full
 
 ACME = "200000010A"
 CONFIRM = "Confirm it is you, Alice Tan"

@@ -6,6 +6,8 @@ import pytest
 
 from tests.browser.gallery import Appearance, Beholder
 
+pytestmark = pytest.mark.full
+
 FOCUSED = "document.activeElement.id"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.stage import Stage, Visitor, shows
@@ -11,6 +12,8 @@ from tests.manage.access_scene import employed, staffed
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
+
+pytestmark = pytest.mark.full
 
 
 async def crowd(world: World) -> None:

@@ -13,6 +13,8 @@ from corpid.web.pages.rendering import packaged_static_files
 from corpid.web.pages.translations import LANGUAGES, Language, translator
 from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor
 
+pytestmark = pytest.mark.full
+
 ELSEWHERE = {"timezone_id": "Asia/Kolkata", "locale": "en-GB"}
 
 

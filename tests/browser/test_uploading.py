@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import FilePayload, expect
 
 from tests.browser.stage import Stage, Visitor, shows, with_and_without_script
 from tests.manage.access_scene import staffed
+
+pytestmark = pytest.mark.full
 
 
 def csv(content: bytes) -> FilePayload:

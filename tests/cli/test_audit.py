@@ -73,6 +73,7 @@ def test_what_a_file_changes_tells_file_digest_and_who_applied_it(terminal: Term
     assert change["detail"]["members"] == "name"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("command", "action", "before", "after"),
     [

@@ -101,6 +101,7 @@ def test_the_list_of_commands_says_in_one_line_why_an_installed_kit_is_missing(
     assert " demo " not in asked.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", first_or_full(REASONS))
 def test_a_command_of_an_unusable_kit_says_why(kits: dict[str, Path], kind: str) -> None:
     asked = corpid("demo", "--check", packages=kits[kind])
@@ -108,6 +109,7 @@ def test_a_command_of_an_unusable_kit_says_why(kits: dict[str, Path], kind: str)
     assert (asked.returncode, asked.stdout, asked.stderr.splitlines()) == (1, "", [said, REASONS[kind]])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", first_or_full(REASONS))
 def test_a_misspelt_command_is_refused_whatever_the_kit_is(kits: dict[str, Path], kind: str) -> None:
     asked = corpid("srve", packages=kits[kind])
@@ -117,6 +119,7 @@ def test_a_misspelt_command_is_refused_whatever_the_kit_is(kits: dict[str, Path]
     assert asked.stderr.count(REASONS[kind]) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", first_or_full(["serve", "demo", "new"]))
 def test_another_package_adds_no_command_and_breaks_none(tmp_path: Path, name: str) -> None:
     """D66: those of the kit are read of its own distribution, and no own command is ever replaced."""
@@ -139,6 +142,7 @@ def test_no_command_of_the_kit_has_an_own_commands_name() -> None:
     assert not COMMANDS.keys() & KIT_COMMANDS.keys()
 
 
+@pytest.mark.full
 def test_a_misspelt_command_of_an_absent_kit_is_suggested() -> None:
     """Which then says what it is part of."""
     assert "Did you mean 'demo'" in corpid("demmo", absent=True).stderr
@@ -161,6 +165,7 @@ def test_completion_after_what_does_not_exist_says_nothing(kits: dict[str, Path]
     assert "Traceback" not in asked.stdout
 
 
+@pytest.mark.full
 def test_completion_knows_the_commands_of_the_kit() -> None:
     assert "rp-new" in corpid(typed="corpid rp-").stdout.split()
     assert "--check" in corpid(typed="corpid demo --").stdout.split()

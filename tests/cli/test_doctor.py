@@ -247,6 +247,7 @@ def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPat
     assert after[server.name]["seen"].startswith(f"{server.name} ")
 
 
+@pytest.mark.full
 def test_a_node_that_lost_data_or_is_not_ready_is_told_by_itself(terminal: Terminal) -> None:
     """D49, D67: whatever the proxy makes of /readyz, and whichever node it asks."""
     with engines.RedisServer() as server:
@@ -304,6 +305,7 @@ def test_whoever_connects_has_to_be_a_trusted_proxy(tmp_path: Path, peer: str, v
     assert found.verdict == verdict
 
 
+@pytest.mark.full
 def test_a_node_reports_what_it_receives_to_who_has_its_settings(terminal: Terminal) -> None:
     """D47, D49: on a laptop no proxy is in between; what nobody looked at is counted, and is not ok."""
     port = free_port()

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from corpid.engines import Engines
     from tests.cli.conftest import Terminal
 
+pytestmark = pytest.mark.full
+
 STARTED = """
 async def main():
     go()

@@ -115,6 +115,7 @@ def test_the_doctor_says_where_passkeys_do_not_work_and_who_names_an_issuer_that
     assert "passkeys" not in about(settings.load(**url, issuers=[table], passkey_rp_id="example.org"))
 
 
+@pytest.mark.full
 def test_one_process_serves_every_issuer_and_the_doctor_looks_at_each(terminal: Terminal) -> None:
     """D62: over a socket, by path and by host."""
     port = free_port()

@@ -236,6 +236,7 @@ def test_of_a_subject_only_the_command_that_was_asked_for_is_made() -> None:
     assert {"add", "list", "show"} < set(cli.load_command("client", "lst").commands)
 
 
+@pytest.mark.full
 def test_a_server_needs_no_migration_and_no_demo() -> None:
     found = loaded("serve", "--help")
     assert not found & (NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION)
@@ -243,6 +244,7 @@ def test_a_server_needs_no_migration_and_no_demo() -> None:
     assert "corpid.app" in found
 
 
+@pytest.mark.full
 def test_a_server_loads_stores_and_slow_libraries_before_its_workers_are_forked() -> None:
     """No request waits until one is loaded."""
     stores = {f"corpid.stores.sql.{name}" for name in re.findall(r": sql\.(\w+)\.", inspect.getsource(registry))}

@@ -81,6 +81,7 @@ def test_an_empty_postgresql_is_planned_without_a_word_of_who_may_serve(
     assert "the version before" not in said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
 def test_a_database_that_cannot_hold_every_name_is_refused_by_every_command(terminal: Terminal, encoding: str) -> None:
     """Before anything is made in it, and with the line that makes another (docs/operate.md, 2)."""

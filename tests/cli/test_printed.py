@@ -254,6 +254,7 @@ def run(terminal: Terminal, *arguments: str) -> Result:
     return result
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_whatever_is_stored_a_command_prints_nothing_that_a_terminal_obeys(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
@@ -268,6 +269,7 @@ def test_whatever_is_stored_a_command_prints_nothing_that_a_terminal_obeys(
         run(terminal, *path, *KNOWN.get(path, ()), "--json")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("path", "name"), PARAMETERS, ids=lambda part: part if isinstance(part, str) else " ".join(part)
 )

@@ -16,6 +16,7 @@ from tests.console.scene import ACME, WITHOUT_PASSKEY, console, demoted, go, in_
 from tests.links import all_followed
 from tests.manage.walking import token
 from tests.sign_in.world import FORM, new_world
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,7 @@ def test_a_page_with_a_form_declares_the_right_that_its_change_needs() -> None:
     assert [path for path, page in changing if not page.fresh] == []
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", first_or_full(LEVELS, first="support"))
 async def test_a_level_opens_and_sends_exactly_the_pages_that_it_has_the_right_to(level: OperatorLevel) -> None:
     """D53."""
     async with new_world(**WITHOUT_PASSKEY) as made:
@@ -86,7 +87,7 @@ async def test_a_level_opens_and_sends_exactly_the_pages_that_it_has_the_right_t
                 assert (answer.status_code == 403) == (not allowed(level, page)), path
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", first_or_full(LEVELS, first="support"))
 async def test_every_link_of_a_page_can_be_followed_by_the_level_that_sees_it(level: OperatorLevel) -> None:
     """D53: nobody is led to a page that is then refused."""
     async with new_world(**WITHOUT_PASSKEY) as made:

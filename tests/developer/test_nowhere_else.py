@@ -49,6 +49,7 @@ async def asked(http: httpx.AsyncClient, path: str, method: str, headers: dict[s
     return answer.status_code
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options",
     [
@@ -136,6 +137,7 @@ async def test_a_sign_in_without_a_demo_knows_no_such_step(made: World) -> None:
     assert await made.audit("sign_in.simulate") == []
 
 
+@pytest.mark.full
 def test_a_server_loads_nothing_of_it() -> None:
     """D66: what is not loaded cannot be reached."""
     program = (

@@ -340,6 +340,7 @@ async def test_a_production_provider_obeys_nothing(options: dict[str, Any]) -> N
         assert not any("sandbox" in name for name in document.headers)
 
 
+@pytest.mark.full
 def test_developer_mode_of_a_server_loads_no_sandbox() -> None:
     """D66: `developer_mode` alone has the documents, and nothing that obeys."""
     program = (

@@ -192,6 +192,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDemo]:
         yield made
 
 
+@pytest.mark.full
 def test_a_demo_checks_a_relying_party_itself(running: RunningDemo) -> None:
     """D66: the runner of its pages, with few cases."""
     with broken(running) as rp:

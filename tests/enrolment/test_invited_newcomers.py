@@ -151,6 +151,7 @@ async def test_names_that_cannot_be_used_are_shown_again_with_a_sentence(
     assert await named(browser) == FIRST
 
 
+@pytest.mark.full
 async def test_trying_user_names_is_slowed_by_link_and_by_address(made: World) -> None:
     """D47: the page says which are taken; whoever gets a free one has not tried anything."""
     await invited.invite(made)

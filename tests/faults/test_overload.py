@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 
 from corpid.rules.authentication.passwords import COMMAND_LINE
 from corpid.web.http.connections import Limits
@@ -72,6 +73,7 @@ async def test_beyond_the_bound_of_requests_everybody_is_refused_at_once_and_tho
         await story(there)
 
 
+@pytest.mark.full
 async def test_whoever_tries_again_at_once_gets_in_however_many_do(tmp_path: Path) -> None:
     """Refusals take no room themselves, or a crowd that does not go away would keep everybody out."""
 

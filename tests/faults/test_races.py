@@ -51,6 +51,7 @@ async def test_of_fifty_simultaneous_redemptions_one_succeeds_and_its_token_is_d
         assert (refusal.status_code, refusal.json()["error"]) == (401, "invalid_token")
 
 
+@pytest.mark.full
 async def test_of_fifty_equal_token_requests_one_succeeds_and_its_token_lives(served: Deployment) -> None:
     """D18: the same request byte for byte kills nothing."""
     async with outside(served) as person:
@@ -64,6 +65,7 @@ async def test_of_fifty_equal_token_requests_one_succeeds_and_its_token_lives(se
         assert (await rp.resource(access_token=token)).status_code == 200
 
 
+@pytest.mark.full
 async def test_of_fifty_simultaneous_uses_of_one_proof_one_counts_and_no_other_assertion_is_spent(
     served: Deployment,
 ) -> None:
@@ -140,6 +142,7 @@ async def test_of_twenty_simultaneous_clicks_on_the_last_button_there_is_one_cod
         assert tokens.id_token["entity"]["sub"] in entities
 
 
+@pytest.mark.full
 async def test_a_leaked_code_spends_nothing_with_another_client_or_a_wrong_verifier(served: Deployment) -> None:
     """D18: another client or a wrong verifier finds nothing, spends nothing, kills nothing, also at the same moment."""
     async with outside(served) as person:

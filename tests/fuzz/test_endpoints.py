@@ -40,6 +40,8 @@ from tests.fuzz.provider import (
 from tests.unit.jose.signed import key, public_jwk, sign
 from tests.unit.rules.oauth.given import CLIENT, NOW, PARAMETERS, VERIFIER, grant
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("examples", TIERS)
 def test_any_bytes_at_any_endpoint(world: World, examples: int) -> None:

@@ -32,6 +32,8 @@ from tests.unit.jose.signed import CURVES, P256_ORDER, b64, key, openssl_accepts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.full
+
 T = TypeVar("T")
 KEYS = [
     public_jwk(key(), use="sig", kid="a", alg="ES256"),

@@ -32,6 +32,8 @@ from tests.fuzz.provider import (
 from tests.unit.jose.signed import key
 from tests.unit.rules.oauth.given import CLIENT, NOW, PARAMETERS, VERIFIER, grant
 
+pytestmark = pytest.mark.full
+
 MODES = st.sampled_from(["query", "fragment", "form_post", "jwt", ""])
 PROMPTS = st.sampled_from(["none", "login", "consent"])
 

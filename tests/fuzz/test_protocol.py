@@ -36,6 +36,8 @@ from tests.fuzz.examples import ANY_TEXT, JSON, TEXT, TIERS, altered, hold, toke
 from tests.unit.jose.signed import CURVES, key, key_set, public_jwk
 from tests.unit.rules.oauth.given import CLIENT, ISSUER, JKT, NOW, PARAMETERS, PREFIX, VERIFIER
 
+pytestmark = pytest.mark.full
+
 URL: Final = ISSUER + "/userinfo"
 TARGET: Final = dpop.ProofTarget(method="GET", url=URL)
 PROOF_HEADER: Final = {"typ": "dpop+jwt", "jwk": public_jwk(key())}

@@ -23,6 +23,8 @@ from tests.interop.running import Provider as Running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.full
+
 ADMINISTER = EXAMPLES / "python" / "administer.py"
 
 

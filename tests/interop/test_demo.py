@@ -71,6 +71,7 @@ def names(scenario: dict[str, Any]) -> set[str]:
     return {check["name"] for check in scenario["checks"]}
 
 
+@pytest.mark.full
 def test_every_scenario_checks_out(interface: Interface, report: dict[str, Any]) -> None:
     assert report["ok"] is True
     assert report["generation"] == interface.name
@@ -271,6 +272,7 @@ def test_issuers_of_several_generations_check_out_on_one_provider(
     assert further == [f"{first}/{name}" for name in generations[1:]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("named", ["current,current", "current,curent", "current,"])
 def test_issuers_that_cannot_be_are_refused(named: str) -> None:
     refused = quick_start.run(

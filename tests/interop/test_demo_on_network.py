@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.full
+
 
 PATIENCE = 60.0
 KEY_COOKIE, RP_COOKIE = "__Host-corpid_developer", "__Host-corpid-demo-rp"

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from corpid.own_certificates import OwnCertificate
 
+pytestmark = pytest.mark.full
+
 NOW = datetime.now(UTC)
 
 

@@ -66,6 +66,7 @@ def documented_commands() -> list[list[str]]:
     return [shlex.split(each.replace("\\\n", "")) for each in found[:2]]
 
 
+@pytest.mark.full
 @each_language_or_one
 def test_a_client_moves_from_legacy_to_current_as_it_stands(
     serving: Callable[..., Provider], tmp_path: Path, language: str
@@ -86,6 +87,7 @@ def test_a_client_moves_from_legacy_to_current_as_it_stands(
         assert [name for name, _ in running.wire.exchanges if name in ONE_OF_EACH] == ["request", "userinfo"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("language", "signing", "encryption", "members"),
     [
@@ -130,6 +132,7 @@ def test_cancel_leads_back_to_a_page_that_says_so(settled_client: SettledClient,
     assert "access_denied" in shown.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("language", [of_kind("python", full=False), *map(of_kind, ("node", "go", "java"))])
 def test_cancel_is_no_fault_of_the_program_and_leaves_no_traceback(
     running: Provider, tmp_path: Path, language: str
@@ -141,6 +144,7 @@ def test_cancel_is_no_fault_of_the_program_and_leaves_no_traceback(
     assert len(client.printed) <= 3, "\n".join(client.printed)
 
 
+@pytest.mark.full
 @each_language_or_one
 def test_a_refused_push_is_explained_to_the_developer(
     running: Provider, settled_client: SettledClient, language: str

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Serving = Callable[..., Provider]
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("language", first_or_full(LANGUAGES))
 @pytest.mark.parametrize(

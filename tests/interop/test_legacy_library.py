@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     Serving = Callable[..., Provider]
 
+pytestmark = pytest.mark.full
+
 REDIRECT_URI = "http://127.0.0.1:9/callback"
 """nobody listens there: the browser stops before it"""
 NUMBER = "S0000001X"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CORPID: Final = Path(sys.executable).with_name("corpid")
 GENERATIONS: Final = ("current", "legacy", "intermediate", "fapi2")
 SECONDS: Final = 60
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(180)]
 
 
 class RunningDemo:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Serving = Callable[..., Provider]
 
+pytestmark = pytest.mark.full
+
 PUBLIC_ACR = "urn:singpass:authentication:loa:2"
 
 

@@ -43,7 +43,7 @@ HELPER: Final = EXAMPLES / "libraries" / "legacy_helper" / "node_modules"
 DATA: Final = "~/.local/share/corpid/demo"
 """where the page has the demo's data"""
 MOST_STEPS: Final = 12
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(180)]
 
 
 @dataclass(frozen=True)

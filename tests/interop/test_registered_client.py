@@ -18,6 +18,8 @@ from tests.interop.stock_clients import public_keys, write_keys
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.full
 async def test_the_command_of_a_clients_page_runs_an_example_and_a_person_signs_in(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ async def test_two_generations_stand_side_by_side(tmp_path: Path) -> None:
         assert rp.metadata["require_pushed_authorization_requests"] is False
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", INTERFACES)
 async def test_what_a_generation_promises_alone_is_what_it_publishes(tmp_path: Path, name: str) -> None:
     """Spec 2.8, D41, as the relying party's side has read them."""

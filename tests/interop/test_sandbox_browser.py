@@ -73,6 +73,7 @@ UNUSUAL = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pages", [STATES, UNUSUAL], ids=["ours", "unusual"])
 def test_a_page_is_read_as_pythons_own_parser_reads_it(pages: Mapping[str, View] | Iterable[str]) -> None:
     """Which takes more than twice as long."""
@@ -231,6 +232,7 @@ def test_a_person_never_uses_a_code_twice(person: Person) -> None:
     assert person.fresh_code(now + 60) == person.code(now + 60)
 
 
+@pytest.mark.full
 async def test_an_endless_page_is_cut_and_a_slow_one_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A relying party that is checked may send anything; packed, too."""
 
@@ -258,6 +260,7 @@ async def test_an_endless_page_is_cut_and_a_slow_one_given_up(monkeypatch: pytes
         await browser(lambda _: httpx.Response(200, content=slow())).open("http://rp.example/", site="none")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mischief", ["<a href=x>", "<h1>", "<button>", "<option>", "x<b>"])
 def test_reading_a_page_takes_time_in_proportion_to_its_size(mischief: str) -> None:
     started = time.process_time()

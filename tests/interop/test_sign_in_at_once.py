@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 
 from corpid_dev.demo.check import Inspector, Outcome
 from corpid_dev.demo.demo import Demo, running_issuers
@@ -13,6 +14,8 @@ from corpid_dev.relying_party.verification import Callback
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.full
 
 
 async def test_ci_signs_in_at_every_issuer_of_a_demo(tmp_path: Path) -> None:

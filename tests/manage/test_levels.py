@@ -27,6 +27,7 @@ from tests.manage.test_requests import ROLE, requested
 from tests.manage.test_third_parties import GRANT
 from tests.manage.walking import token
 from tests.sign_in.world import World, entity, form_of
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,7 +148,7 @@ def allowed(level: AdministratorLevel, address: str, page: PortalPage) -> bool:
     return (level, *right) in RULES
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", first_or_full(LEVELS, first="sub_administrator"))
 async def test_a_level_opens_and_sends_exactly_the_forms_that_it_has_the_right_to(
     made: World, level: AdministratorLevel
 ) -> None:
@@ -167,7 +168,7 @@ async def test_a_level_opens_and_sends_exactly_the_forms_that_it_has_the_right_t
                 assert {got, sent} == refused, address
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", first_or_full(LEVELS, first="sub_administrator"))
 async def test_a_form_that_is_shown_is_not_refused_for_want_of_a_right(made: World, level: AdministratorLevel) -> None:
     """D53, D54: a page about somebody out of reach says why instead of showing its form."""
     browser, objects = await scene(made, level)
@@ -191,7 +192,7 @@ async def test_a_form_that_is_shown_is_not_refused_for_want_of_a_right(made: Wor
     assert len(shown) > (2 if level == "sub_administrator" else 15)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", first_or_full(LEVELS, first="sub_administrator"))
 async def test_every_link_of_a_page_can_be_followed_by_the_level_that_sees_it(
     made: World, level: AdministratorLevel
 ) -> None:

@@ -105,6 +105,7 @@ async def test_the_level_that_ends_with_a_membership_is_recorded_once(made: Worl
     assert len(await made.audit("administrator.remove")) == 1
 
 
+@pytest.mark.full
 async def test_no_more_changes_wait_than_pages_can_look_through(made: World) -> None:
     """D55: pages of an entity read all that waits, in the loop that serves every other entity."""
     await acme(made)

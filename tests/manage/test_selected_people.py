@@ -45,6 +45,7 @@ async def confirm(browser: Browser, action: str, **fields: str) -> None:
     await browser.fill_and_submit("confirmed", button=action, **fields)
 
 
+@pytest.mark.full
 async def test_nobody_selects_all_of_a_list_that_is_too_long_to_be_changed_at_once(made: World) -> None:
     """D81: five hundred people."""
     await crowd(made, MOST_SELECTED + 1)

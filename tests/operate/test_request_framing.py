@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+pytestmark = pytest.mark.full
+
 DIRECTLY = "no proxy"
 PATIENCE = 10.0
 QUIET_SECONDS = 1.0

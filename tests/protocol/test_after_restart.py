@@ -47,6 +47,7 @@ def there(other: World, rp: RelyingParty) -> RelyingParty:
     return rp
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("spoken", "served"),
     [

@@ -80,6 +80,7 @@ def golden(generation: str) -> dict[str, Any]:
     return {**known["current"], **known[generation]}
 
 
+@pytest.mark.full
 def test_outside_developer_mode_no_answer_says_more_than_it_did(worlds: Worlds, speaking: str) -> None:
     """D28: one sentence for several causes, and nothing else; D19."""
     found = {each.name: told(each.answer, each.issuer) for each in refusals(worlds, speaking)}

@@ -142,6 +142,7 @@ def test_every_limit_is_a_setting_that_counts_something_and_is_documented() -> N
     assert [name for name in sorted(named) if f"`{name}`" not in page] == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limited", LIMITS)
 def test_in_developer_mode_ones_own_machine_is_not_counted(limited: str) -> None:
     """Off for loopback in developer mode; every limit is a setting."""
@@ -194,6 +195,7 @@ def told_to_wait_for_data(answer: httpx.Response) -> None:
     assert (answer.status_code, answer.json()["error"]) == (503, "temporarily_unavailable")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limited", ["api_per_client", "api_per_address", "scim_per_client", "scim_per_address"])
 def test_under_maintenance_programs_use_up_nothing_of_their_share(limited: str) -> None:
     """D47, D59, D60."""
@@ -328,6 +330,7 @@ async def test_a_clock_that_is_set_back_begins_anew() -> None:
             await rates.client("token", "rp-1", ELSEWHERE, now)
 
 
+@pytest.mark.full
 async def test_a_caller_with_many_addresses_does_not_empty_what_clients_have_used() -> None:
     """D47: 20,000 counters of addresses are held, and forgotten without those of clients."""
     limits = {"token": RateLimit(per_client=100, per_address=100)}

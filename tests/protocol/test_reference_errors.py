@@ -88,6 +88,7 @@ def declared(generation: str) -> dict[str, Endpoint]:
     return {each.path: each for each in endpoints(GENERATIONS[generation])}
 
 
+@pytest.mark.full
 def test_every_refusal_stands_in_the_table_of_its_endpoint(worlds: Worlds, speaking: str) -> None:
     """Spec 7.1-7.4: with its error, and its status outside callbacks and pages."""
     known = declared(speaking)

@@ -42,6 +42,7 @@ def both(world: World, client_id: str = "rp-1", **changes: Any) -> tuple[Relying
 # No downgrade
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "registration",
     [

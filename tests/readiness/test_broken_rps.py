@@ -16,6 +16,8 @@ from tests.readiness.scene import RunningDemo, broken, demo, verdicts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.full
+
 
 MARKER = Marker(text=SIGNED_IN)
 ONLY_FAPI2 = ("iss-altered", "iss-missing", "assertions-short")

@@ -96,6 +96,7 @@ def test_the_command_writes_every_report(running: RunningDemo, tmp_path: Path) -
     assert len(ElementTree.parse(xml).findall(".//testcase")) == 2
 
 
+@pytest.mark.full
 def test_the_command_says_what_is_missing(running: RunningDemo) -> None:
     nobody = corpid("http://127.0.0.1:9/", "--developer", "http://localhost:9/developer")
     assert (nobody.returncode, "start `corpid demo`" in nobody.stderr) == (1, True)
@@ -105,11 +106,13 @@ def test_the_command_says_what_is_missing(running: RunningDemo) -> None:
     assert [case_id for case_id in CASES if case_id not in listed] == []
 
 
+@pytest.mark.full
 def test_a_relying_party_that_does_not_answer_fails_and_nothing_else_is_judged(running: RunningDemo) -> None:
     failed = corpid("http://127.0.0.1:9/", "--developer", running.demo.developer_url, "--only", "state-altered")
     assert (failed.returncode, "1 failed, 1 not judged." in failed.stdout) == (1, True)
 
 
+@pytest.mark.full
 def test_orders_are_withdrawn_after_ctrl_c(running: RunningDemo) -> None:
     """D66: nothing of a check stays behind."""
     orders = f"{running.issuer}/developer/orders"
@@ -131,6 +134,7 @@ def test_orders_are_withdrawn_after_ctrl_c(running: RunningDemo) -> None:
     assert in_force() == []
 
 
+@pytest.mark.full
 def test_orders_that_somebody_else_has_placed_are_not_mixed_up(running: RunningDemo) -> None:
     order = {"client_id": CLIENT_ID, "order": "maintenance", "sign_in": "urn:another"}
     placed = httpx.post(f"{running.issuer}/developer/orders", json=order, trust_env=False)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from tests.reference.recording import Recorder
 
+pytestmark = pytest.mark.full
+
 BLOCK = re.compile(r"^([\w:-]+) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 RUNNER = """
 const { script, variables, environment, folder, res, now } = JSON.parse(process.argv[1])

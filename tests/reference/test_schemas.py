@@ -106,6 +106,7 @@ async def test_outside_developer_mode_there_is_nothing(path: str) -> None:
         assert [answer.status_code for answer in answers] == [404, 404]
 
 
+@pytest.mark.full
 def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
     """D66."""
     code = "import sys, corpid.app, corpid.web.routes; sys.exit('corpid_dev.web.documents' in sys.modules)"

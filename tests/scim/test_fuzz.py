@@ -85,6 +85,7 @@ def run(served: Scim, resource: dict[str, Any], patch: dict[str, Any], text: str
         served.delete(f"/Users/{user}")
 
 
+@pytest.mark.full
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(RESOURCES, PATCHES, FILTERS)
 def test_nothing_that_is_nearly_right_is_a_fault(

@@ -182,6 +182,7 @@ CASES: Final[dict[str, tuple[str, Prepare]]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", CASES)
 async def test_a_request_that_meets_a_store_that_is_away_counts_nowhere(made: World, case: str) -> None:
     """D47: neither against the person, nor the address, nor the organisation; the same form is taken afterwards."""

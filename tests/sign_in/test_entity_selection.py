@@ -47,6 +47,7 @@ def statements(made: World) -> Iterator[list[str]]:
         connection.set_trace_callback(None)
 
 
+@pytest.mark.full
 async def test_five_thousand_entities_make_a_small_page_with_few_statements(made: World) -> None:
     """Spec 3: quick with 5,000. At most 200 KB, and not one statement for each entity."""
     browser = await made.browser()

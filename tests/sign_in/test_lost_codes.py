@@ -115,6 +115,7 @@ async def test_a_right_code_that_may_have_been_used_counts_nowhere_and_the_next_
             assert {each.detail["reason"] for each in refused} == {"the code may have been used before a loss of data"}
 
 
+@pytest.mark.full
 async def test_an_office_behind_one_address_signs_in_after_the_wait(tmp_path: Path) -> None:
     """D47: 60 people, each with a new browser; an address has 50 attempts."""
     async with after_loss(tmp_path) as made:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
 from corpid.rules.directory.records import Membership
 from tests.sign_in.world import EVERY_SCOPE, World, entity, new_world, query_of, rejected, walk_to
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.rules.fields import KeyedRecord
+
+pytestmark = pytest.mark.full
 
 MANY = 3000
 HOUR = 3600

@@ -77,6 +77,7 @@ async def signed_in(
         return await rp.userinfo()
 
 
+@pytest.mark.full
 def test_a_person_of_the_file_signs_in_by_the_address_that_it_prints(tmp_path: Path) -> None:
     """D66; settings of the shell do not reach it, its log goes to stderr, and SIGTERM ends it."""
     keys, file = RelyingPartyKeys.generate(), tmp_path / "directory.json"

@@ -77,6 +77,7 @@ def files(programs: Programs) -> list[Path]:
     return sorted(programs.kept.iterdir())
 
 
+@pytest.mark.full
 def test_a_second_process_compiles_nothing_and_shows_the_same(programs: Programs) -> None:
     assert programs.first > 50
     assert programs.compiled() == 0
@@ -127,6 +128,7 @@ def harm_every_file(kept: Path) -> None:
         harm(path, another)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("harm", [open_the_folder, link_the_folder, harm_every_file])
 def test_what_others_could_have_written_is_not_run(
     programs: Programs, tmp_path: Path, harm: Callable[[Path], None]
@@ -158,12 +160,14 @@ def test_several_processes_that_start_at_once_keep_whole_files(programs: Program
     assert not [path for path in files(programs) if path.name.startswith(".")]
 
 
+@pytest.mark.full
 def test_a_process_that_writes_no_bytecode_keeps_nothing(programs: Programs, tmp_path: Path) -> None:
     """PYTHONDONTWRITEBYTECODE, as in the container."""
     number, page, kept = programs.run("-B", folder=tmp_path)
     assert (number, page, kept.exists()) == (programs.first, programs.page, False)
 
 
+@pytest.mark.full
 def test_where_nothing_can_be_written_templates_are_compiled_in_memory(programs: Programs, tmp_path: Path) -> None:
     """As on a read-only disk."""
     (tmp_path / "file").write_bytes(b"")

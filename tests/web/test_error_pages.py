@@ -37,6 +37,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("site", SITES)
 def test_an_address_without_a_page_leads_to_the_first_page(site: str, running: Running) -> None:
     """D32."""

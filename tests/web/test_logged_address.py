@@ -22,6 +22,7 @@ HEADS = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("proxies", "logged"), [("127.0.0.1", CALLER.decode()), ("10.0.0.0/8", "127.0.0.1")])
 def test_behind_a_declared_proxy_it_is_the_callers_and_else_the_peers(
     tmp_path: Path, proxies: str, logged: str

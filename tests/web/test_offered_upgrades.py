@@ -57,6 +57,7 @@ def bytewise(caller: Caller, request: bytes) -> None:
         caller.say(request[at : at + 1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", [b"POST", b"GET", b"PUT"])
 @pytest.mark.parametrize("says", [whole, bytewise])
 @pytest.mark.parametrize("body", BODIES)

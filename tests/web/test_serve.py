@@ -56,6 +56,7 @@ def addresses(page: HtmlPage) -> set[str]:
     return {address for address in {*actions, *refresh, *(target for target, _ in page.links)} if "://" not in address}
 
 
+@pytest.mark.full
 async def test_under_a_path_every_page_and_every_endpoint_works(filled: Path) -> None:
     """D32: exactly the paths of the specification, under any base_url; DPoP's htu as well (D7)."""
     with serving(filled, path="/idp", session_seconds="600") as running:
@@ -93,6 +94,7 @@ async def everything_loads(running: Running, browser: Browser) -> None:
         assert (answer.status_code, "immutable" in answer.headers["cache-control"]) == (200, True)
 
 
+@pytest.mark.full
 async def test_each_setting_reaches_what_it_is_about(filled: Path) -> None:
     """D10, D23, D30, D35, D47; RFC 9207; RFC 9449 §8."""
     settings = {
@@ -158,6 +160,7 @@ def test_it_speaks_tls_itself(tmp_path: Path) -> None:
         assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", ["file", "variable"])
 def test_a_database_of_ones_own_is_migrated_by_hand_and_opened_with_ones_own_key(terminal: Terminal, way: str) -> None:
     """D43."""

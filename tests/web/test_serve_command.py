@@ -72,6 +72,7 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert "secret" not in said
 
 
+@pytest.mark.full
 def test_developer_mode_serves_https_with_an_authority_of_its_own(tmp_path: Path) -> None:
     """D52: kept in data_dir for the next start; D36: without Strict-Transport-Security."""
     port = free_port()
@@ -121,6 +122,7 @@ def test_workers_share_what_stands_before_they_are_started(tmp_path: Path) -> No
     assert int(said) > 50_000
 
 
+@pytest.mark.full
 def test_it_refuses_to_start_with_one_sentence(tmp_path: Path) -> None:
     """Every other reason: test_serve.py."""
     with started(tmp_path, CORPID_BASE_URL="http://idp.example") as process:

@@ -78,6 +78,7 @@ def test_the_first_address_chooses_a_port_for_all() -> None:
     assert len({port for _, port in bound(["127.0.0.1", "::1", "127.0.0.2"])}) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("taken", "hosts", "named"),
     [
@@ -128,6 +129,7 @@ def test_workers_answer_at_every_address_also_after_one_was_replaced(tmp_path: P
     assert listening == {f"127.0.0.1:{port}, [::1]:{port}"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("host", "ipv6_only", "listening"),
     [("::", "false", "[::]:{0}, 0.0.0.0:{0}"), ("127.0.0.1, ::", "true", "127.0.0.1:{0}, [::]:{0}")],

@@ -206,6 +206,7 @@ def test_a_resource_of_the_served_provider_reads_no_body(tmp_path: Path) -> None
                 assert (answer.body == b"") == (expected == 401)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["/account/language", "/manage/invite", "/console/new-client", "/sign-in/x/password"])
 def test_a_form_that_is_too_large_is_refused_on_a_page(tmp_path: Path, path: str) -> None:
     """D47, D32: 413 for a person, who reads no JSON; the browser may send the whole body all the same."""

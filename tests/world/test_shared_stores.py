@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests import engines
 from tests.sign_in.world import World, new_world, walk_to
+
+pytestmark = pytest.mark.full
 
 
 async def test_nothing_of_a_test_is_left_for_the_next_one() -> None:

@@ -12,6 +12,7 @@ from corpid.flows.request_context import Calendar
 ZONES = ("UTC", "Asia/Singapore", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("zone", ZONES)
 def test_a_day_begins_at_its_midnight_also_where_clocks_change_then(zone: str) -> None:
     """Havana changes its clocks at midnight, Lord Howe by half an hour."""

@@ -35,6 +35,7 @@ _WITHOUT_SPACES: Final = (
     (0x20000, 0x323AF),
 )
 """scripts whose words follow each other without spaces"""
+_FIRST_WITHOUT_SPACES: Final = chr(_WITHOUT_SPACES[0][0])
 
 
 def encode_words(texts: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -93,7 +94,7 @@ def _list_runs(text: str) -> Iterator[tuple[str, bool]]:
     run, spaced = "", True
     for each in unicodedata.normalize("NFC", folded):
         of_word = each.isalnum() or (_is_mark(each) and run != "")
-        own = spaced if _is_mark(each) else not any(first <= ord(each) <= last for first, last in _WITHOUT_SPACES)
+        own = spaced if _is_mark(each) else _writes_spaces(each)
         if run and (not of_word or own is not spaced):
             yield run, spaced
             run = ""
@@ -101,6 +102,13 @@ def _list_runs(text: str) -> Iterator[tuple[str, bool]]:
             run, spaced = run + each, own
     if run:
         yield run, spaced
+
+
+def _writes_spaces(character: str) -> bool:
+    # Most names have none of these scripts, and each write of a record asks for each letter.
+    if character < _FIRST_WITHOUT_SPACES:
+        return True
+    return not any(first <= ord(character) <= last for first, last in _WITHOUT_SPACES)
 
 
 def _is_mark(character: str) -> bool:
