@@ -29,8 +29,7 @@ from corpid.flows.directory.lists import (
     PageOptions,
     find_user,
 )
-from corpid.flows.directory.objects import read_identities
-from corpid.flows.directory.person_names import read_user_names
+from corpid.flows.directory.objects import to_rows
 from corpid.rules.directory import differences, memberships
 from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (
@@ -53,7 +52,7 @@ from corpid.rules.directory.lists import (
     RecordList,
 )
 from corpid.rules.directory.names import label_identity
-from corpid.rules.directory.objects import MEMBERSHIP, Resource, to_json_object
+from corpid.rules.directory.objects import MEMBERSHIP, Resource
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
@@ -476,21 +475,12 @@ async def _export(stores: Stores, resource: Resource, load: Callable[..., Awaita
         page = await load(stores, after=after, limit=_EXPORTED_AT_ONCE, count_to=count_to)
         if page.total is not None and not page.total.exact:
             output.fail(f"an export has at most {MOST_EXPORTED:,} records: narrow the list by its filters")
-        found = [_record_in(each, resource.record) for each in page.found]
-        names = await read_user_names(stores.registry, found)
-        identities = await read_identities(stores.registry, found, names)
-        for record in found:
-            rows.write(resource.row(to_json_object(resource, record, names, identities, whole=True)))
+        for row in await to_rows(stores.registry, resource, page.found, whole=True):
+            rows.write(row)
         output.document(rows.take().decode().replace("\r\n", "\n"))
         after, count_to = page.after, 0
         if not after:
             return
-
-
-def _record_in(shown: Any, record: type[msgspec.Struct]) -> Any:  # noqa: ANN401
-    """The record of a type in what a list has found."""
-    parts = shown if isinstance(shown, tuple) else msgspec.structs.astuple(shown)
-    return next(each for each in (shown, *parts) if isinstance(each, record))
 
 
 def _show(_: str, noun: Noun) -> Command:

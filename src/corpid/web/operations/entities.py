@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     AT_ONCE,
     KEPT_BY_AUDIT,
+    LIST_FILTERS,
     ONLY_FIRST,
     REASON,
     ConsoleContext,
@@ -79,6 +80,9 @@ from corpid.web.sites import (
     check_page,
 )
 
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
 NEW: Final = "new-organisation"
 """the page's path: any name below `entities` could be an organisation's identifier"""
 _FEW: Final = 20
@@ -100,7 +104,6 @@ _OF_PARTIES: Final = (
 )  # fmt: skip
 
 
-_WAYS: Final = (("name", phrase("Name")), ("number", phrase("Registration number")), ("id", phrase("Identifier")))
 _CHANGED: Final = phrase(
     "Somebody else has changed this organisation in the meantime. Your changes were not saved: this is the "
     "organisation as it is now."
@@ -117,7 +120,7 @@ def entity_page_path(entity_id: str, page: str = "") -> str:
     return record_page("entities", entity_id, page)
 
 
-async def show_entities(at: ConsoleContext) -> View:
+async def show_entities(at: ConsoleContext) -> View | Response:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
 
     def row(entity: Entity) -> tuple[Value, ...]:
@@ -126,9 +129,13 @@ async def show_entities(at: ConsoleContext) -> View:
         return link, number, ENTITY_STATUSES[entity.status], enabled_label(entity.enabled)
 
     return await show_list(
-        at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), row, heading=phrase("Organisations"),
-        columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
-        label=phrase("Name, registration number or identifier"), ways=_WAYS, none=phrase("There are no organisations yet."),
+        at, "entities", ENTITIES, partial(list_records, at.registry, at.actor, ENTITIES), row,
+        heading=phrase("Organisations"),
+        columns=(
+            (phrase("Name"), "name"), (phrase("Registration number"), "number"), (phrase("Status"), ""),
+            (phrase("State"), ""),
+        ),
+        label=phrase("Name, registration number or identifier"), none=phrase("There are no organisations yet."),
         not_found=phrase("No organisation found. Check the spelling."),
         add=at.allowed_link(NEW, phrase("Add an organisation")),
     )  # fmt: skip
@@ -239,17 +246,18 @@ def _party(at: ConsoleContext, found: EntityDetails, grant: ThirdPartyGrant, oth
     )
 
 
-async def show_members(at: ConsoleContext) -> View:
+async def show_members(at: ConsoleContext) -> View | Response:
     """The people of an organisation, by user name."""
     entity = await entity_of(at)
     return await show_list(
-        at, entity_page_path(entity.entity_id, "people"),
-        partial(
-            list_with_records, at.registry, at.actor, MEMBERS, {"entity": entity.entity_id}, order="user_name"
-        ),
+        at, entity_page_path(entity.entity_id, "people"), MEMBERS,
+        partial(list_with_records, at.registry, at.actor, MEMBERS, {"entity": entity.entity_id}),
         partial(_member, at),
         heading=phrase("People of {name}", name=entity.name),
-        columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
+        columns=(
+            (phrase("User name"), "user_name"), (phrase("Name"), ""), (phrase("Administers as"), ""),
+            (phrase("State"), ""),
+        ),
         label=phrase("Name, user name or e-mail address"), none=phrase("Nobody belongs to this organisation yet."),
         not_found=phrase("Nobody found. Check the spelling."),
         up=Link(url=entity_path(at, entity.entity_id), text=phrase("Back")),
@@ -618,7 +626,7 @@ SECTION: Final = Section[ConsoleContext](
         _one("/edit"): ConsolePage(view=show_edit, submit=edit_entity, fresh=True, needs=_WRITING),
     },
     fields=frozenset({*_NEW.fields, *_EDITED.fields, *_OF_OWNER, "decision", REASON}),
-    filters=frozenset({"by", "search", "after", "before"}),
+    filters=LIST_FILTERS,
     changes={
         "entity-add": phrase("The organisation has been added."),
         "entity-edit": phrase("The organisation has been changed."),

@@ -25,7 +25,15 @@ from corpid.rules.oauth import acr
 from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.levels import LEVELS
-from corpid.web.operations.page_context import AT_ONCE, REASON, ConsoleContext, ConsolePage, record_page, show_list
+from corpid.web.operations.page_context import (
+    AT_ONCE,
+    LIST_FILTERS,
+    REASON,
+    ConsoleContext,
+    ConsolePage,
+    record_page,
+    show_list,
+)
 from corpid.web.pages.components import (
     INVITED,
     Actions,
@@ -47,13 +55,14 @@ from corpid.web.sites import Check, FormResult, NotFound, Section, check_page
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.responses import Response
+
     from corpid.flows.operations.console import PersonAction, PersonDetails
     from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.roles import RoleRecords
 
 PERSON: Final = r"people/[^/]+"
 
-_WAYS: Final = (("user_name", phrase("User name")), ("name", phrase("Name")), ("email", phrase("E-mail address")))
 PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
     "sign_in": phrase("Services"),
     "account": phrase("Account"),
@@ -79,7 +88,7 @@ def state_of(user: User) -> Label:
     return INVITED if user.placeholder else enabled_label(user.enabled)
 
 
-async def show_people(at: ConsoleContext) -> View:
+async def show_people(at: ConsoleContext) -> View | Response:
     """A page of people, narrowed by what is searched (D51)."""
 
     def row(user: User) -> tuple[Value, ...]:
@@ -87,9 +96,13 @@ async def show_people(at: ConsoleContext) -> View:
         return link, user.name, user.email, state_of(user)
 
     return await show_list(
-        at, "people", partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), row, heading=phrase("People"),
-        columns=(phrase("User name"), phrase("Name"), phrase("E-mail address"), phrase("State")),
-        label=phrase("Name, user name or e-mail address"), ways=_WAYS, none=phrase("There are no people yet."),
+        at, "people", USERS, partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), row,
+        heading=phrase("People"),
+        columns=(
+            (phrase("User name"), "user_name"), (phrase("Name"), "name"), (phrase("E-mail address"), "email"),
+            (phrase("State"), ""),
+        ),
+        label=phrase("Name, user name or e-mail address"), none=phrase("There are no people yet."),
         not_found=phrase("Nobody found. Check the spelling."),
     )  # fmt: skip
 
@@ -465,7 +478,7 @@ SECTION: Final = Section[ConsoleContext](
         re.compile(rf"{PERSON}/session/[0-9a-f]{{32}}"): check_page(ask_session, needs=flow.RIGHTS["end_sessions"]),
     },
     fields=frozenset({REASON, "choice", "decision"}),
-    filters=frozenset({"by", "search", "after", "before"}),
+    filters=LIST_FILTERS,
     changes={
         "person-unlock": phrase("The account has been unlocked."),
         "person-link": phrase("The link is on its way."),
