@@ -23,7 +23,6 @@ from corpid.flows.directory import approvals, lists, members, single_records
 from corpid.flows.directory.lists import (
     Appointment,
     Belonging,
-    EntityMember,
     ListPage,
     OperatingPerson,
     PageOptions,
@@ -53,7 +52,6 @@ from corpid.rules.directory.lists import (
 )
 from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.objects import MEMBERSHIP, Resource
-from corpid.rules.directory.records import Entity, Membership, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
@@ -71,6 +69,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.single_records import NamedRecord
     from corpid.rules.directory.document import Kind
     from corpid.rules.directory.memberships import Member
+    from corpid.rules.directory.records import Entity, Membership, User
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
 
@@ -648,10 +647,10 @@ _KEPT: Final = [name for name, key in MEMBERSHIP.keys.items() if not key.identif
 """what an entity's documents say of a member"""
 
 
-def _membership_state(held: EntityMember | Belonging, shown: User | Entity) -> str:
-    if shown.enabled and not held.membership.enabled:
+def _membership_state(held: Belonging) -> str:
+    if not held.membership.enabled:
         return "suspended"
-    return listing.state_of(shown) if isinstance(shown, User) else listing.state(enabled=shown.enabled)
+    return "active" if held.entity.enabled else "entity disabled"
 
 
 async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
@@ -755,7 +754,7 @@ NOUNS: Final[dict[str, Noun]] = {
                 {
                     "User": "identity", "Name": "name",
                     "Level": lambda held, _: LEVELS.get(held.level, ""),
-                    "State": lambda held, _: _membership_state(held, held.user),
+                    "State": lambda held, _: _MEMBER_STATES[held.state],
                 },
                 lambda held, _: {
                     **msgspec.structs.asdict(held.user), "identity": memberships.identity(held.membership, held.user),
@@ -791,7 +790,7 @@ NOUNS: Final[dict[str, Noun]] = {
                 "Entities of {user}", "entities", MEMBERSHIPS,
                 {
                     "Entity": lambda held, _: held.entity.entity_id, "Name": lambda held, _: held.entity.name,
-                    "Level": lambda held, _: held.level, "State": lambda held, _: _membership_state(held, held.entity),
+                    "Level": lambda held, _: held.level, "State": lambda held, _: _membership_state(held),
                 },
                 lambda held, _: {
                     "entity": held.entity, "membership_enabled": held.membership.enabled, "level": held.level or None
@@ -825,7 +824,7 @@ NOUNS: Final[dict[str, Noun]] = {
                 "Members of {entity}", "members", MEMBERS,
                 {
                     "User name": "identity", "Name": "name", "E-mail": "email",
-                    "State": lambda held, view: _MEMBER_STATES[str(_member_data(held, view)["state"])],
+                    "State": lambda held, _: _MEMBER_STATES[held.state],
                     "Identifier": "membership_id",
                 },
                 _member_data, sort="shown_user_name",

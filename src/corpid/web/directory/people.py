@@ -36,12 +36,10 @@ from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.member_texts import (
     EACH_GETS,
     REFUSALS,
-    STATES,
     access_refusal,
     belongs,
     refusal_sentence,
     rejected,
-    state_label,
 )
 from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, names_shown, saved_or_requested
 from corpid.web.http.requests import UPLOAD
@@ -49,6 +47,7 @@ from corpid.web.lists import SORT, export_list, sorting_column
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     LEAVE_OUT,
+    MEMBER_STATES,
     ROW,
     SELECT,
     Cell,
@@ -75,6 +74,7 @@ from corpid.web.pages.components import (
     is_chosen,
     keep_left_out,
     pager_of,
+    state_label,
     table,
 )
 from corpid.web.pages.record_forms import advise, form_of
@@ -253,7 +253,7 @@ def list_filters(wanted: MemberFilter, services: Sequence[Service]) -> tuple[Fie
         name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search", value=wanted.search,
         most=_CHARACTERS,
     )  # fmt: skip
-    state = choice_filter(phrase("State"), "state", wanted.state, STATES.items())
+    state = choice_filter(phrase("State"), "state", wanted.state, MEMBER_STATES.items())
     if not services:
         return search, state
     return search, state, choice_filter(phrase("Has access at"), "service", wanted.service_id, at_service)
@@ -561,7 +561,7 @@ def _why_left_out(at: PortalContext, left_out: LeftOut, action: str) -> Phrase:
         return explain(left_out.refusal, member.name, at.entity)
     if action == _GIVE:
         return phrase("Already has this role.")
-    return phrase("The state is {state}", state=STATES[member.state])
+    return phrase("The state is {state}", state=MEMBER_STATES[member.state])
 
 
 # --- a role that several people are given

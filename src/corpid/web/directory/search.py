@@ -10,10 +10,9 @@ from corpid.rules.directory.words import find_reasons
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import requests, third_parties
 from corpid.web.directory.access_list import ACCESS
-from corpid.web.directory.member_texts import state_label
 from corpid.web.directory.page_context import SEARCH, PortalContext, PortalPage
 from corpid.web.directory.people import PEOPLE, PERSON
-from corpid.web.pages.components import Cell, Paragraph, Part, Value, View, count_found, table
+from corpid.web.pages.components import Cell, Paragraph, Part, Value, View, count_found, state_label, table
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:

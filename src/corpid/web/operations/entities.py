@@ -17,6 +17,7 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import EntityDetails, find_open_invitation, load_entity
 from corpid.rules.audit import AuditQuery
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_texts import state
 from corpid.rules.directory.document import SECTIONS
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.lists import ENTITIES, MEMBERS
@@ -49,7 +50,6 @@ from corpid.web.operations.page_context import (
     show_list,
 )
 from corpid.web.pages.components import (
-    INVITED,
     Actions,
     Cell,
     Facts,
@@ -65,6 +65,7 @@ from corpid.web.pages.components import (
     View,
     enabled_label,
     last_day,
+    state_label,
     table,
 )
 from corpid.web.pages.errors import reason_of
@@ -220,7 +221,6 @@ def _list_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
 def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
     membership, user, level = each.membership, each.user, each.administrator
     invited = membership.invited
-    active = user.enabled and membership.enabled
     resend = record_page("invitation", membership.membership_id)
     name = shown_name(membership, user)
     again = (
@@ -231,7 +231,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
         name if invited else at.record_link("people", user.user_id, name),
         ADMINISTRATOR_LEVELS[level.level],
         phrase("All") if isinstance(services, str) else ", ".join(services),
-        Cell(values=(INVITED if invited else enabled_label(active),) + ((again,) if again else ())),
+        Cell(values=(state_label(Member(user=user, membership=membership).state), *((again,) if again else ()))),
     )
 
 
@@ -242,7 +242,9 @@ def _party(at: ConsoleContext, found: EntityDetails, grant: ThirdPartyGrant, oth
         at.record_link("services", grant.service_id, grant.service_id),
         grant.role or any_role,
         last_day(grant.end_date),
-        Label(phrase("Active")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),
+        Label(phrase("Offered"), "warning")
+        if grant.state == "offered"
+        else Label(state(grant, at.context.day) or phrase("Active")),
     )
 
 
@@ -273,7 +275,7 @@ def _member(at: ConsoleContext, each: EntityMember) -> tuple[Value, ...]:
         link or name,
         membership.name if membership.invited else user.name,
         ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
-        INVITED if membership.invited else enabled_label(membership.enabled and user.enabled),
+        state_label(each.state),
     )
 
 

@@ -16,7 +16,7 @@ from corpid.flows.operations import console as flow
 from corpid.rules.audit import AuditQuery
 from corpid.rules.directory.access import DeploymentOperator, Forbidden
 from corpid.rules.directory.lists import USERS
-from corpid.rules.directory.memberships import shown_account
+from corpid.rules.directory.memberships import Member, shown_account
 from corpid.rules.directory.names import canonical
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, LastOwnerRemoved, Operator, User
 from corpid.rules.fields import fields_of
@@ -47,6 +47,7 @@ from corpid.web.pages.components import (
     View,
     enabled_label,
     last_day,
+    state_label,
     table,
 )
 from corpid.web.pages.errors import reason_of
@@ -140,7 +141,7 @@ async def show_person(at: ConsoleContext) -> View:
         table(
             phrase("The person may act for these."),
             (phrase("Organisation"), phrase("Administers as"), phrase("State")),
-            (_membership(at, each) for each in found.memberships.found),
+            (_membership(at, user, each) for each in found.memberships.found),
             empty=phrase("The person belongs to no organisation."),
         ),
         Heading(phrase("Roles")),
@@ -169,11 +170,14 @@ async def show_person(at: ConsoleContext) -> View:
     )  # fmt: skip
 
 
-def _membership(at: ConsoleContext, each: Belonging) -> tuple[Value, ...]:
+def _membership(at: ConsoleContext, user: User, each: Belonging) -> tuple[Value, ...]:
     return (
         at.record_link("entities", each.entity.entity_id, each.entity.name),
         ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
-        enabled_label(each.membership.enabled and each.entity.enabled),
+        Cell(
+            values=(state_label(Member(user=user, membership=each.membership).state),),
+            notes=() if each.entity.enabled else (phrase("This organisation is disabled."),),
+        ),
     )
 
 
