@@ -137,7 +137,7 @@ def joined(limits: tuple[Phrase, ...]) -> Phrase | None:
 
 
 def state(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant, today: date) -> Phrase | None:
-    """The state of a role or authorisation by its dates; None if it holds."""
+    """The state of a role or authorisation by date; None: it holds."""
     if row.end_date < today.isoformat():
         return phrase("Ended")
     return phrase("Not started yet") if row.start_date > today.isoformat() else None
