@@ -19,7 +19,7 @@ from corpid.flows.notifications import Notice
 from corpid.rules.authentication.records import NewLink
 from corpid.rules.directory.access_texts import OPERATOR, RequestNames, name_actor, title_changes
 from corpid.rules.directory.approvals import LIFETIME_SECONDS
-from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, User
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, RequestComment, User
 from corpid.texts import phrase
 from tests.contexts import context
 from tests.postbox import Postbox
@@ -167,6 +167,12 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
         for each in ("approved", "declined", "expired")
     ]
     own = structs.replace(many[0], record=structs.replace(many[0].record, requester="user:id-siti"))
+    comments = (
+        (RequestComment(author="user:id-nadia", text="Until when does she need it?", at=now), "Nadia Rahman (nadia)"),
+        (RequestComment(author="user:id-nadia", text="I ask her manager", at=now), f"{user.name} (nadia)"),
+    )
+    commented = structs.replace(asked, comments=comments)
+    new_comments = {record.request_id: {1, 2}}
     by = (f"{user.name} (marcus)", OPERATOR)
     due = date(2027, 1, 15)
     return {
@@ -190,6 +196,8 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
             structs.replace(reader, as_operator=True), [asked], 1
         ),
         "requests_wait": notice_texts.build_waiting_email(reader, [asked, asked], 12),
+        "request_commented": notice_texts.build_comments_email(reader, [commented], 1, new_comments),
+        "requests_commented": notice_texts.build_comments_email(reader, [commented, commented], 12, new_comments),
         **{f"request_{each.record.state}": notice_texts.build_decided_email(reader, [each], 1) for each in many},
         "requests_decided": notice_texts.build_decided_email(reader, many, 3),
         "own_request_decided": notice_texts.build_decided_email(reader, [own], 1),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from corpid.flows import notifications
 from corpid.rules.emails import Action, Code, Copied, Email
 from corpid.texts import phrase
 from corpid.web.pages.components import never_asks
@@ -25,7 +26,7 @@ from corpid.web.pages.theme import Theme
 from corpid.web.pages.translations import LANGUAGES, Language, lookup, translator
 from tests import sample_emails
 from tests.browser.states import STATES
-from tests.house.source import listed
+from tests.house.source import Module, listed, modules, nodes
 from tests.sample_emails import BASE, CODE, samples
 
 SINGAPORE = ZoneInfo("Asia/Singapore")
@@ -35,7 +36,7 @@ TAGS = {"html", "head", "meta", "title", "style", "body", "div", "table", "tr", 
 LARGEST = 60_000
 """bytes of HTML; some mail programs cut off what is longer than 102 kB"""
 
-WITHOUT_TIME = {"erased", "access_ends", "one_access_ends", "access_of_others_ends", "review_due", "review_overdue"}
+WITHOUT_TIME = {"erased", "access_ends", "one_access_ends", "access_of_others_ends", "review_due", "review_overdue", "request_commented", "requests_commented"}  # fmt: skip
 
 every_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.tag)
 
@@ -84,10 +85,28 @@ def of(emails: dict[str, Email], language: Language) -> dict[str, tuple[Email, A
 def test_every_function_that_makes_an_email_has_a_sample() -> None:
     """What is not sampled is not tested below: add it to tests/sample_emails.py."""
     source = inspect.getsource(sample_emails)
-    made = [name for name, each in vars(notifications).items() if inspect.isfunction(each) and name[0] != "_" and each.__module__ == notifications.__name__]  # fmt: skip
-    assert made
-    missing = [name for name in made if f"notifications.{name}(" not in source]
+    makers = [each for each in modules() if each.package == "corpid" and _makes_emails(each)]
+    made = [
+        f"{Path(each.path).stem}.{node.name}("
+        for each in makers
+        for node in each.tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+    ]
+    assert {"notifications.link(", "notice_texts.build_comments_email("} <= set(made)
+    missing = [each for each in made if each not in source]
     assert not missing, listed(missing)
+
+
+def _makes_emails(module: Module) -> bool:
+    """Whether a module writes an `Email` of `corpid.rules.emails`."""
+    imported = any(
+        isinstance(node, ast.ImportFrom)
+        and node.module == "corpid.rules.emails"
+        and "Email" in {each.name for each in node.names}
+        for node in nodes(module.tree)
+    )
+    calls = (node.func for node in nodes(module.tree) if isinstance(node, ast.Call))
+    return imported and any(isinstance(each, ast.Name) and each.id == "Email" for each in calls)
 
 
 @every_language

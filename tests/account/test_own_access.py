@@ -80,6 +80,18 @@ async def test_a_person_reads_that_nobody_can_decide(made: World) -> None:
     assert nobody not in browser.page.text
 
 
+async def test_a_membership_is_suspended_and_an_organisation_disabled(made: World) -> None:
+    """docs/wording.md: two states, two words."""
+    await managed(made)
+    member = await _membership(made, "alice")
+    await made.write(replace(member, enabled=False))
+    browser = await at_account(made, "access")
+    assert "Acme Pte. Ltd. Suspended" in browser.page.text
+    await made.write(member, replace(entity(ACME, "Acme Pte. Ltd."), enabled=False))
+    await go(made, browser, "access")
+    assert "Acme Pte. Ltd. Disabled" in browser.page.text
+
+
 async def test_many_organisations_are_folded_and_few_are_not(made: World) -> None:
     """Without a script: each opens with the keyboard, and says how many roles are in it."""
     await managed(made)

@@ -43,7 +43,7 @@ VISITS: Final[Mapping[str, Visit]] = {
     ),
     "console-owner": Visit(f"{_ENTITY}/owner", {"user_name": ""}),
     "console-owner-check": Visit(f"{_ENTITY}/owner", {"way": "member", "user_name": "alice"}),
-    "console-people": Visit("people?by=name&search=A"),
+    "console-people": Visit("people?sort=-name&search=A"),
     "console-person": Visit("people/id-alice"),
     "console-person-link": Visit("people/id-alice/link", {"reason": ""}),
     "console-person-disable": Visit("people/id-alice/disable"),

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
 from babel.dates import get_timezone_name
 from playwright.sync_api import Browser, Page, expect
 
-from corpid.web.pages.rendering import packaged_static_files
-from corpid.web.pages.translations import LANGUAGES, Language, translator
+from corpid.web.pages.rendering import Renderer, packaged_static_files
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, Language, translator
 from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor
+from tests.browser.states import STATES
+
+if TYPE_CHECKING:
+    from tests.browser.gallery import Beholder
 
 pytestmark = pytest.mark.full
 
+DAY = re.compile(r"\b\d{1,2} [A-Z][a-z]{2} \d{4}\b")
 ELSEWHERE = {"timezone_id": "Asia/Kolkata", "locale": "en-GB"}
 
 
@@ -73,3 +80,20 @@ def test_the_script_writes_instants_in_the_format_of_the_server(chromium: Browse
         shown = page.locator("time").all_inner_texts()
     zone = get_timezone_name(at, locale=language.formats)
     assert [plain(text) for text in shown] == [plain(text.removesuffix(f" {zone}")) for text in written.values()]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Pago_Pago", "Pacific/Kiritimati"])
+@pytest.mark.parametrize(
+    "state", ["portal-access", "portal-access-ending", "portal-person", "account-access", "console-person"]
+)
+def test_the_last_day_of_a_role_is_the_same_in_every_zone(beholder: Beholder, state: str, zone: str) -> None:
+    """A day is no instant: the page's script leaves it, a day's journey west and east of the deployment too."""
+    written = Renderer().render(STATES[state], ENGLISH).decode()
+    days = DAY.findall(re.sub(r"(?s)<time.*?</time>", "", written))
+    assert days
+    with beholder.browser.new_context(timezone_id=zone, locale="en-GB") as context:
+        page = context.new_page()
+        page.goto(f"{beholder.address}/{ENGLISH.tag}/{state}")
+        assert page.locator("time[data-show]").count() == 0
+        page.evaluate("document.querySelectorAll('time').forEach(each => each.remove())")
+        assert DAY.findall(page.content()) == days

@@ -6,7 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.audit import AuditAction, AuditEvent
-from corpid.rules.directory.records import Administrator, Entity, Operator, OperatorLevel, Service, ThirdPartyGrant
+from corpid.rules.directory.records import (
+    Administrator,
+    Entity,
+    Membership,
+    Operator,
+    OperatorLevel,
+    Service,
+    ThirdPartyGrant,
+)
 from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.postbox import Postbox
 from tests.sign_in.world import World, entity, form_of, new_world, shown_again
@@ -22,12 +30,12 @@ async def levels(made: World, entity_id: str) -> dict[str, str]:
     return {each.record.user_id: each.record.level for each in held}
 
 
-@pytest.mark.parametrize(("by", "search"), [("name", "ACME"), ("number", "R-77"), ("id", ACME)])
-async def test_organisations_are_found_by_the_beginning_of_name_number_or_identifier(by: str, search: str) -> None:
+@pytest.mark.parametrize(("sort", "search"), [("name", "ACME"), ("number", "R-77"), ("", ACME)])
+async def test_organisations_are_found_by_the_beginning_of_name_number_or_identifier(sort: str, search: str) -> None:
     async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(replace(entity(ACME, "Acme Pte. Ltd."), registration_number="R-77"))
         browser = await in_console(made, "support")
-        await go(made, browser, f"entities?by={by}&search={search}")
+        await go(made, browser, f"entities?sort={sort}&search={search}")
         assert "Acme Pte. Ltd." in browser.page.text
         assert "Banyan" not in browser.page.text
         assert "Add an organisation" not in browser.page.text
@@ -292,3 +300,51 @@ async def test_only_operators_change_an_organisations_facts(level: OperatorLevel
         assert answer.status_code == 403
         assert await go(made, browser, EDIT) == 403
         assert await stored(made) == before
+
+
+@pytest.mark.parametrize("page", ["entities/{}", "entities/{}/people", "people/id-alice"])
+@pytest.mark.parametrize(
+    ("of_membership", "of_account", "word"),
+    [(True, True, "Active"), (False, True, "Suspended"), (True, False, "Account disabled")],
+)
+async def test_the_state_of_a_member_has_the_word_that_the_portal_has(
+    page: str, of_membership: bool, of_account: bool, word: str
+) -> None:
+    """docs/wording.md: of an administrator, in the people of an organisation, and on the page of the person."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        registry = made.provider.registry
+        person = await registry.directory.user("id-alice")
+        member = await registry.directory.find(Membership, "id-alice", ACME)
+        assert person is not None
+        assert member is not None
+        await made.write(
+            replace(person, enabled=of_account),
+            replace(member, enabled=of_membership),
+            Administrator(user_id="id-alice", entity_id=ACME, level="owner"),
+        )
+        browser = await in_console(made, "auditor", page.format(ACME))
+        assert f"Owner{' All' if page.endswith('}') else ''} {word}" in browser.page.text
+
+
+async def test_the_page_of_a_person_says_which_organisation_is_disabled() -> None:
+    """docs/wording.md: their membership of it is as it was."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.write(replace(entity(ACME, "Acme Pte. Ltd."), enabled=False))
+        browser = await in_console(made, "auditor", "people/id-alice")
+        assert "Active This organisation is disabled." in browser.page.text
+
+
+async def test_an_authorisation_that_is_over_is_not_called_active() -> None:
+    """docs/wording.md."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        given = ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", role="Maker")
+        await made.write(
+            entity(BANYAN, "Banyan"),
+            replace(given, end_date="2026-12-31"),
+            replace(given, role="Viewer", start_date="2027-12-31"),
+            replace(given, role="Checker"),
+        )
+        browser = await in_console(made, "auditor", f"entities/{ACME}")
+        assert "Maker 31 Dec 2026 Ended" in browser.page.text
+        assert "Viewer No end Not started yet" in browser.page.text
+        assert "Checker No end Active" in browser.page.text

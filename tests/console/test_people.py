@@ -27,13 +27,13 @@ async def reachable(made: World) -> None:
     await made.write(replace(alice, email=ADDRESS))
 
 
-@pytest.mark.parametrize(("by", "search"), [("user_name", "ALI"), ("name", "alice t"), ("email", "Alice@")])
-async def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by: str, search: str) -> None:
+@pytest.mark.parametrize(("sort", "search"), [("user_name", "ALI"), ("name", "alice t"), ("email", "Alice@")])
+async def test_people_are_found_by_the_beginning_of_user_name_name_or_address(sort: str, search: str) -> None:
     async with new_world(**WITHOUT_PASSKEY) as made:
         await reachable(made)
         await made.write(User(user_id="id-zed", user_name="zed", name="Zed Lim", email="zed@acme.example"))
         browser = await in_console(made, "auditor")
-        await go(made, browser, f"people?by={by}&search={search.replace(' ', '+')}")
+        await go(made, browser, f"people?sort={sort}&search={search.replace(' ', '+')}")
         assert "Alice Tan" in browser.page.text
         assert "Zed Lim" not in browser.page.text
 
@@ -42,10 +42,10 @@ async def test_a_search_that_finds_too_many_to_sort_says_so(monkeypatch: pytest.
     """D83: the chosen order is not that of the list then."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "auditor")
-        await go(made, browser, "people?by=name&search=alice")
+        await go(made, browser, "people?sort=name&search=alice")
         assert "too broad to be sorted" not in browser.page.text
         monkeypatch.setattr(lists, "_FEW", 0)
-        await go(made, browser, "people?by=name&search=alice")
+        await go(made, browser, "people?sort=name&search=alice")
         assert "Alice Tan" in browser.page.text
         assert "This search is too broad to be sorted. Add a word." in browser.page.text
 
@@ -74,7 +74,7 @@ async def test_a_list_says_how_many_there_are_and_leads_back() -> None:
             target = next(url for url, name in browser.page.links if name == text)
             await browser.open(f"{made.base}{target}", site="same-origin")
 
-        await go(made, browser, "people?search=p&by=name")
+        await go(made, browser, "people?search=p&sort=name")
         assert "1–50 of 120" in browser.page.text  # noqa: RUF001 - a dash
         assert "Previous page" not in browser.page.text
         await follow("Next page")

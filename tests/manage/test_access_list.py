@@ -13,7 +13,7 @@ from corpid.flows.directory import role_assignment
 from corpid.flows.directory.role_assignment import EntityRole, RoleFilter
 from corpid.rules.directory.memberships import RoleOrder
 from corpid.rules.directory.records import Assignment
-from corpid.web.directory import people as people_pages
+from corpid.web import lists
 from tests.manage.access_scene import (
     HARBOUR,
     checker,
@@ -356,6 +356,6 @@ async def test_the_list_is_downloaded_as_it_is_filtered(made: World, monkeypatch
     assert lines[1] == "Marcus Lee,marcus,marcus@acme.example,'=Harbour,Approver,,Permit Year: 2026,,"
     assert lines[2] == "Marcus Lee,marcus,marcus@acme.example,'=Harbour,Checker,Jurong,Permit Year: 2026,,2099-12-31"
     assert len(lines) == 3
-    monkeypatch.setattr(people_pages, "MOST_EXPORTED", 1)
+    monkeypatch.setattr(lists, "MOST_EXPORTED", 1)
     await go(made, browser, "access/csv?service=HARBOUR")
     assert browser.response.text.splitlines()[-1].startswith('"This file is not complete.')

@@ -23,14 +23,12 @@ from corpid.flows.directory import approvals, lists, members, single_records
 from corpid.flows.directory.lists import (
     Appointment,
     Belonging,
-    EntityMember,
     ListPage,
     OperatingPerson,
     PageOptions,
     find_user,
 )
-from corpid.flows.directory.objects import read_identities
-from corpid.flows.directory.person_names import read_user_names
+from corpid.flows.directory.objects import to_rows
 from corpid.rules.directory import differences, memberships
 from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (
@@ -53,8 +51,7 @@ from corpid.rules.directory.lists import (
     RecordList,
 )
 from corpid.rules.directory.names import label_identity
-from corpid.rules.directory.objects import MEMBERSHIP, Resource, to_json_object
-from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.directory.objects import MEMBERSHIP, Resource
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
@@ -72,6 +69,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.single_records import NamedRecord
     from corpid.rules.directory.document import Kind
     from corpid.rules.directory.memberships import Member
+    from corpid.rules.directory.records import Entity, Membership, User
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
 
@@ -476,21 +474,12 @@ async def _export(stores: Stores, resource: Resource, load: Callable[..., Awaita
         page = await load(stores, after=after, limit=_EXPORTED_AT_ONCE, count_to=count_to)
         if page.total is not None and not page.total.exact:
             output.fail(f"an export has at most {MOST_EXPORTED:,} records: narrow the list by its filters")
-        found = [_record_in(each, resource.record) for each in page.found]
-        names = await read_user_names(stores.registry, found)
-        identities = await read_identities(stores.registry, found, names)
-        for record in found:
-            rows.write(resource.row(to_json_object(resource, record, names, identities, whole=True)))
+        for row in await to_rows(stores.registry, resource, page.found, whole=True):
+            rows.write(row)
         output.document(rows.take().decode().replace("\r\n", "\n"))
         after, count_to = page.after, 0
         if not after:
             return
-
-
-def _record_in(shown: Any, record: type[msgspec.Struct]) -> Any:  # noqa: ANN401
-    """The record of a type in what a list has found."""
-    parts = shown if isinstance(shown, tuple) else msgspec.structs.astuple(shown)
-    return next(each for each in (shown, *parts) if isinstance(each, record))
 
 
 def _show(_: str, noun: Noun) -> Command:
@@ -658,10 +647,10 @@ _KEPT: Final = [name for name, key in MEMBERSHIP.keys.items() if not key.identif
 """what an entity's documents say of a member"""
 
 
-def _membership_state(held: EntityMember | Belonging, shown: User | Entity) -> str:
-    if shown.enabled and not held.membership.enabled:
+def _membership_state(held: Belonging) -> str:
+    if not held.membership.enabled:
         return "suspended"
-    return listing.state_of(shown) if isinstance(shown, User) else listing.state(enabled=shown.enabled)
+    return "active" if held.entity.enabled else "entity disabled"
 
 
 async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
@@ -765,7 +754,7 @@ NOUNS: Final[dict[str, Noun]] = {
                 {
                     "User": "identity", "Name": "name",
                     "Level": lambda held, _: LEVELS.get(held.level, ""),
-                    "State": lambda held, _: _membership_state(held, held.user),
+                    "State": lambda held, _: _MEMBER_STATES[held.state],
                 },
                 lambda held, _: {
                     **msgspec.structs.asdict(held.user), "identity": memberships.identity(held.membership, held.user),
@@ -801,7 +790,7 @@ NOUNS: Final[dict[str, Noun]] = {
                 "Entities of {user}", "entities", MEMBERSHIPS,
                 {
                     "Entity": lambda held, _: held.entity.entity_id, "Name": lambda held, _: held.entity.name,
-                    "Level": lambda held, _: held.level, "State": lambda held, _: _membership_state(held, held.entity),
+                    "Level": lambda held, _: held.level, "State": lambda held, _: _membership_state(held),
                 },
                 lambda held, _: {
                     "entity": held.entity, "membership_enabled": held.membership.enabled, "level": held.level or None
@@ -835,7 +824,7 @@ NOUNS: Final[dict[str, Noun]] = {
                 "Members of {entity}", "members", MEMBERS,
                 {
                     "User name": "identity", "Name": "name", "E-mail": "email",
-                    "State": lambda held, view: _MEMBER_STATES[str(_member_data(held, view)["state"])],
+                    "State": lambda held, _: _MEMBER_STATES[held.state],
                     "Identifier": "membership_id",
                 },
                 _member_data, sort="shown_user_name",

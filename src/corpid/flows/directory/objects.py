@@ -230,6 +230,25 @@ async def _show(
     return (await _show_all(by, resource, [record], names))[0]
 
 
+async def to_rows(
+    registry: Registry, resource: Resource, found: Sequence[object], *, whole: bool = False
+) -> list[list[str]]:
+    """Return what a list has found as rows of a CSV.
+
+    Each is a record of the resource, or has one. `whole`: with identity numbers, which are masked otherwise. Raises
+    StoreUnavailable. Source: D59, D68, D83
+    """
+    records = [_record_in(each, resource.record) for each in found]
+    names = await read_user_names(registry, records)
+    identities = await read_identities(registry, records, names)
+    return [resource.row(to_json_object(resource, each, names, identities, whole=whole)) for each in records]
+
+
+def _record_in(shown: Any, record: type[KeyedRecord]) -> Any:  # noqa: ANN401 - a record, or what a list shows with it
+    parts = shown if isinstance(shown, tuple) else msgspec.structs.astuple(shown)
+    return next(each for each in (shown, *parts) if isinstance(each, record))
+
+
 async def list_objects(
     by: Administration,
     resource: Resource,

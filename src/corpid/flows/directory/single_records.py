@@ -35,7 +35,7 @@ from corpid.flows.directory.lists import (
 from corpid.flows.directory.objects import ENDS_FIRST
 from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import Refused, plan_endings
-from corpid.rules.directory.access import Actor, Object, authorise
+from corpid.rules.directory.access import Actor, Object, ObjectKind, authorise
 from corpid.rules.directory.document import SECTION_OF, SECTIONS, Kind
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.objects import RESOURCES, Resource
@@ -58,7 +58,7 @@ OPERATOR: Final = Resource(
     kind="operator", path="operators", title="Operator", record=Operator,
     keys=SECTIONS["operators"].keys,
 )  # fmt: skip
-BY_KIND: Final[Mapping[Kind, Resource]] = {each.kind: each for each in (*RESOURCES, OPERATOR)}
+BY_KIND: Final[Mapping[ObjectKind, Resource]] = {each.kind: each for each in (*RESOURCES, OPERATOR)}
 _MOST_ROLES: Final = 1000
 """of one person for one entity at one service that are looked through"""
 _COMMANDS: Final[Mapping[Kind, str]] = {"assignment": "role", "grant": "third-party"}

@@ -157,8 +157,8 @@ def joined(limits: tuple[Phrase, ...]) -> Phrase | None:
     return phrase("{first} · {rest}", first=limits[0], rest=joined(limits[1:]))
 
 
-def state(row: Assignment | ThirdPartyAssignment, today: date) -> Phrase | None:
-    """The state of a role by its dates; None if it holds."""
+def state(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant, today: date) -> Phrase | None:
+    """The state of a role or authorisation by date; None: it holds."""
     if row.end_date < today.isoformat():
         return phrase("Ended")
     return phrase("Not started yet") if row.start_date > today.isoformat() else None

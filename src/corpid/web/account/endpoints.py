@@ -57,6 +57,7 @@ from corpid.web.account.page_context import AccountContext, AccountPage
 from corpid.web.own_pages import serve
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
+    DISABLED,
     Actions,
     BoldName,
     Cell,
@@ -639,7 +640,8 @@ async def show_access(account: AccountContext) -> View:
 
 
 def _organisation(account: AccountContext, found: OwnEntity, *, folded: bool) -> Subsection:
-    usable = found.membership.enabled and found.entity.enabled
+    suspended = None if found.membership.enabled else Label(phrase("Suspended"), "warning")
+    state = suspended or (None if found.entity.enabled else DISABLED)
     ordered = sorted(found.roles, key=lambda each: (each.role.row.end_date < account.context.today, each.role.row.key))
     level, name, number = _LEVELS.get(found.level), found.entity.name, len(ordered)
     more = account.link(
@@ -647,14 +649,14 @@ def _organisation(account: AccountContext, found: OwnEntity, *, folded: bool) ->
     )
     return Subsection(
         heading=name,
-        state=None if usable else Label(phrase("Suspended"), "warning"),
+        state=state,
         folded=folded,
         note=counted(number, "{count} role", "{count} roles") if number else phrase("No role"),
         parts=(
             level,
             EntryList(tuple(_role_entry(each, account.context.day) for each in ordered)) if ordered else None,
             None if level or ordered else phrase("You have no role here yet."),
-            more if usable else None,
+            None if state else more,
         ),
     )
 

@@ -18,7 +18,8 @@ from corpid.rules.directory.memberships import RoleOrder
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, await_change, names_shown
-from corpid.web.directory.people import PERSON, SORT, choice_filter, export_list, sorting_column
+from corpid.web.directory.people import PERSON, choice_filter
+from corpid.web.lists import SORT, export_list, sorting_column
 from corpid.web.pages.change_sentences import list_parameters
 from corpid.web.pages.components import (
     LEAVE_OUT,

@@ -30,12 +30,13 @@ from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Assignment, Ser
 from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.access import FROM, REMOVE, this_member
 from corpid.web.directory.access_list import REMOVAL_REQUESTED, check_end
-from corpid.web.directory.member_texts import REFUSALS, STATES, rejected
+from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import SETTINGS, PortalContext, names_shown, saved_or_requested
 from corpid.web.directory.people import FILTERS, PERSON, list_filters, read_filter
 from corpid.web.directory.person import ask_about, membership_id_of, name_role
 from corpid.web.pages.change_sentences import name_author
 from corpid.web.pages.components import (
+    MEMBER_STATES,
     ROW,
     SELECT,
     Actions,
@@ -276,7 +277,7 @@ async def _rows(
         notes.append(at.link(end, phrase("End the membership"), about=name, **kept))
     tags = (
         REMOVAL_REQUESTED if ends else None,
-        Label(STATES[member.state], "warning") if member.state != "active" else None,
+        Label(MEMBER_STATES[member.state], "warning") if member.state != "active" else None,
         Label(phrase("Changed since you looked"), "error") if changed else None,
     )
     link = at.link(page, name)

@@ -36,7 +36,6 @@ from corpid.web.directory import (
     third_party_terms,
 )
 from corpid.web.directory.access_list import ACCESS
-from corpid.web.directory.member_texts import state_label
 from corpid.web.directory.page_context import (
     APPROVALS_SETTING,
     ENTITY,
@@ -73,6 +72,7 @@ from corpid.web.pages.components import (
     Value,
     View,
     count_found,
+    state_label,
     table,
 )
 from corpid.web.pages.responses import see_other

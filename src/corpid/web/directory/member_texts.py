@@ -30,7 +30,6 @@ from corpid.rules.limits import (
 )
 from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.directory.page_context import NO_REASON
-from corpid.web.pages.components import Label, Tone
 from corpid.web.pages.errors import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE
 
@@ -39,25 +38,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.member_help import Help
     from corpid.rules.directory.memberships import MemberState
-
-STATES: Final[Mapping[MemberState, Phrase]] = {
-    "active": phrase("Active"),
-    "invited": phrase("Invited"),
-    "suspended": phrase("Suspended"),
-    "locked": phrase("Account disabled"),
-}
-_TONES: Final[Mapping[MemberState, Tone]] = {
-    "active": "",
-    "invited": "warning",
-    "suspended": "error",
-    "locked": "error",
-}
-
-
-def state_label(state: MemberState) -> Label:
-    """The state of a member."""
-    return Label(STATES[state], _TONES[state])
-
 
 EACH_GETS: Final = phrase(
     "An invitation is an e-mail with a link that works for {days} days. You can send it again.",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, TypedDict, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast, get_args
 from urllib.parse import urlencode
 
 from corpid.flows.directory import members, role_assignment
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
-from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.members import (
     MOST_INVITED,
     MOST_SELECTED,
@@ -37,18 +36,18 @@ from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.member_texts import (
     EACH_GETS,
     REFUSALS,
-    STATES,
     access_refusal,
     belongs,
     refusal_sentence,
     rejected,
-    state_label,
 )
 from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, names_shown, saved_or_requested
 from corpid.web.http.requests import UPLOAD
+from corpid.web.lists import SORT, export_list, sorting_column
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     LEAVE_OUT,
+    MEMBER_STATES,
     ROW,
     SELECT,
     Cell,
@@ -75,11 +74,10 @@ from corpid.web.pages.components import (
     is_chosen,
     keep_left_out,
     pager_of,
+    state_label,
     table,
 )
 from corpid.web.pages.record_forms import advise, form_of
-from corpid.web.pages.responses import CsvFile
-from corpid.web.pages.translations import translator_of
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
     Check,
@@ -110,10 +108,6 @@ SELECTED: Final = "people/selected"
 """the page that asks before selected people are changed"""
 PEOPLE_CSV: Final = "people/list.csv"
 _EXPORTED_AT_ONCE: Final = 200
-MOST_EXPORTED: Final = 10_000
-"""lines of a downloaded list"""
-_NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
-"""the last line of a file that stops before the list does"""
 FILTERS: Final = ("q", "state", "service")
 """parameters that narrow a list of members"""
 _NARROWED: Final = (*FILTERS, "sort")
@@ -125,8 +119,6 @@ INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
-SORT: Final = "sort"
-"""the parameter of the order"""
 _USER_NAME: Final = "user_name"
 _EMAIL: Final = "email"
 _NAME: Final = "name"
@@ -254,26 +246,6 @@ def _order(sort: str) -> _Order:
     return _Order(order=_ORDERS[sort.removeprefix("-") or _USER_NAME], descending=sort.startswith("-"))
 
 
-def sorting_column(
-    at: PortalContext,
-    page: str,
-    heading: Phrase,
-    name: str,
-    sort: str,
-    kept: Mapping[str, str],
-    *,
-    narrow: Literal["", "end", "hidden"] = "",
-) -> Column:
-    """The head of a column that sorts the list.
-
-    The other way if it does so already. Source: D83
-    """
-    address = at.path(page, **kept, **{SORT: f"-{name}" if sort == name else name})
-    if sort.removeprefix("-") != name:
-        return Column(heading, address, narrow=narrow)
-    return Column(heading, address, "descending" if sort.startswith("-") else "ascending", narrow)
-
-
 def list_filters(wanted: MemberFilter, services: Sequence[Service]) -> tuple[Field, ...]:
     """The fields that narrow a list of members."""
     at_service = tuple((each.service_id, each.name) for each in services)
@@ -281,7 +253,7 @@ def list_filters(wanted: MemberFilter, services: Sequence[Service]) -> tuple[Fie
         name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search", value=wanted.search,
         most=_CHARACTERS,
     )  # fmt: skip
-    state = choice_filter(phrase("State"), "state", wanted.state, STATES.items())
+    state = choice_filter(phrase("State"), "state", wanted.state, MEMBER_STATES.items())
     if not services:
         return search, state
     return search, state, choice_filter(phrase("Has access at"), "service", wanted.service_id, at_service)
@@ -372,31 +344,6 @@ def _saved(at: PortalContext) -> Phrase | None:
     if at.saved is None or not (number.isascii() and number.isdigit() and len(number) < len("1000")):
         return at.saved
     return counted(int(number), "{count} person has been invited.", "{count} people have been invited.")
-
-
-async def export_list(
-    at: PortalContext,
-    name: str,
-    columns: Iterable[Phrase | str],
-    read: Callable[[str, int], Awaitable[FoundPage[T]]],
-    line: Callable[[T], Iterable[str]],
-    *,
-    at_once: int,
-) -> Response:
-    """A list as CSV (RFC 4180), bounded in lines.
-
-    The last line says so if there are more. Source: D83
-    """
-    say = translator_of(at.visit.user.language)
-    file, left = CsvFile(), MOST_EXPORTED
-    file.write(say.say(each) if isinstance(each, Phrase) else each for each in columns)
-    async for each in read_all(read, most=MOST_EXPORTED + 1, at_once=at_once):
-        if not left:
-            file.write([say.say(_NOT_ALL)])
-            break
-        file.write(say.say(value) if isinstance(value, Phrase) else value for value in line(each))
-        left -= 1
-    return file.response(name)
 
 
 async def download_people(at: PortalContext) -> Response:
@@ -614,7 +561,7 @@ def _why_left_out(at: PortalContext, left_out: LeftOut, action: str) -> Phrase:
         return explain(left_out.refusal, member.name, at.entity)
     if action == _GIVE:
         return phrase("Already has this role.")
-    return phrase("The state is {state}", state=STATES[member.state])
+    return phrase("The state is {state}", state=MEMBER_STATES[member.state])
 
 
 # --- a role that several people are given

@@ -50,7 +50,6 @@ from corpid.web.directory.member_texts import (
     own_access,
     refusal_sentence,
     rejected,
-    state_label,
     state_sentence,
 )
 from corpid.web.directory.page_context import PortalContext, PortalPage, names_shown, saved_or_requested
@@ -77,6 +76,7 @@ from corpid.web.pages.components import (
     ViewPart,
     last_day,
     pager_of,
+    state_label,
     table,
 )
 from corpid.web.pages.record_forms import RecordForm, advise, form_of

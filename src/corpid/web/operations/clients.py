@@ -35,6 +35,7 @@ from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     KEPT_BY_AUDIT,
+    LIST_FILTERS,
     REASON,
     ConsoleContext,
     ConsolePage,
@@ -111,6 +112,8 @@ from corpid.web.sites import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+
+    from starlette.responses import Response
 
     from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.flows.operations.overview import ClientHealth, ClientState, Traffic
@@ -199,7 +202,7 @@ def describe_reason(code: str, detail: str = "") -> tuple[Cell, English]:
     return Cell(values=(Code(code),), notes=(English(detail or reason.cause),)), English(reason.remedy)
 
 
-async def show_clients(at: ConsoleContext) -> View:
+async def show_clients(at: ConsoleContext) -> View | Response:
     """The list of clients with their health, by identifier. Raises access.Forbidden."""
 
     async def read(**asked: Unpack[PageOptions]) -> ListPage[ClientState]:
@@ -216,8 +219,10 @@ async def show_clients(at: ConsoleContext) -> View:
         return link, client.name, generations, _describe_state(at, found)
 
     return await show_list(
-        at, CLIENTS, read, row, heading=phrase("Clients"),
-        columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
+        at, CLIENTS, CLIENT_LIST, read, row, heading=phrase("Clients"),
+        columns=(
+            (phrase("Identifier"), "id"), (phrase("Name"), ""), (phrase("Generations"), ""), (phrase("State"), ""),
+        ),
         label=phrase("Name or identifier"), none=phrase("No client is registered yet."),
         not_found=phrase("No client found. Check the spelling."),
         add=at.allowed_link(_NEW_CLIENT, phrase("Register a client")),
@@ -709,7 +714,7 @@ SECTION: Final = Section[ConsoleContext](
         _one("drop-keys"): check_page(ask_drop, needs=_WRITING),
     },
     fields=frozenset({"client_id", "decision", REASON, *FIELDS}),
-    filters=frozenset({"search", "after", "before", RANGE}),
+    filters=LIST_FILTERS | {RANGE},
     prefixes=PREFIXES,
     changes={
         "client-enabled": phrase("The client has been enabled."),

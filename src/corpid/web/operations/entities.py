@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import EntityDetails, find_open_invitation, load_entity
 from corpid.rules.audit import AuditQuery
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_texts import state
 from corpid.rules.directory.document import SECTIONS
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.lists import ENTITIES, MEMBERS
@@ -38,6 +39,7 @@ from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     AT_ONCE,
     KEPT_BY_AUDIT,
+    LIST_FILTERS,
     ONLY_FIRST,
     REASON,
     ConsoleContext,
@@ -48,7 +50,6 @@ from corpid.web.operations.page_context import (
     show_list,
 )
 from corpid.web.pages.components import (
-    INVITED,
     Actions,
     Cell,
     Facts,
@@ -64,6 +65,7 @@ from corpid.web.pages.components import (
     View,
     enabled_label,
     last_day,
+    state_label,
     table,
 )
 from corpid.web.pages.errors import reason_of
@@ -78,6 +80,9 @@ from corpid.web.sites import (
     await_found,
     check_page,
 )
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
 
 NEW: Final = "new-organisation"
 """the page's path: any name below `entities` could be an organisation's identifier"""
@@ -100,7 +105,6 @@ _OF_PARTIES: Final = (
 )  # fmt: skip
 
 
-_WAYS: Final = (("name", phrase("Name")), ("number", phrase("Registration number")), ("id", phrase("Identifier")))
 _CHANGED: Final = phrase(
     "Somebody else has changed this organisation in the meantime. Your changes were not saved: this is the "
     "organisation as it is now."
@@ -117,7 +121,7 @@ def entity_page_path(entity_id: str, page: str = "") -> str:
     return record_page("entities", entity_id, page)
 
 
-async def show_entities(at: ConsoleContext) -> View:
+async def show_entities(at: ConsoleContext) -> View | Response:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
 
     def row(entity: Entity) -> tuple[Value, ...]:
@@ -126,9 +130,13 @@ async def show_entities(at: ConsoleContext) -> View:
         return link, number, ENTITY_STATUSES[entity.status], enabled_label(entity.enabled)
 
     return await show_list(
-        at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), row, heading=phrase("Organisations"),
-        columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
-        label=phrase("Name, registration number or identifier"), ways=_WAYS, none=phrase("There are no organisations yet."),
+        at, "entities", ENTITIES, partial(list_records, at.registry, at.actor, ENTITIES), row,
+        heading=phrase("Organisations"),
+        columns=(
+            (phrase("Name"), "name"), (phrase("Registration number"), "number"), (phrase("Status"), ""),
+            (phrase("State"), ""),
+        ),
+        label=phrase("Name, registration number or identifier"), none=phrase("There are no organisations yet."),
         not_found=phrase("No organisation found. Check the spelling."),
         add=at.allowed_link(NEW, phrase("Add an organisation")),
     )  # fmt: skip
@@ -213,7 +221,6 @@ def _list_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
 def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
     membership, user, level = each.membership, each.user, each.administrator
     invited = membership.invited
-    active = user.enabled and membership.enabled
     resend = record_page("invitation", membership.membership_id)
     name = shown_name(membership, user)
     again = (
@@ -224,7 +231,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
         name if invited else at.record_link("people", user.user_id, name),
         ADMINISTRATOR_LEVELS[level.level],
         phrase("All") if isinstance(services, str) else ", ".join(services),
-        Cell(values=(INVITED if invited else enabled_label(active),) + ((again,) if again else ())),
+        Cell(values=(state_label(Member(user=user, membership=membership).state), *((again,) if again else ()))),
     )
 
 
@@ -235,21 +242,24 @@ def _party(at: ConsoleContext, found: EntityDetails, grant: ThirdPartyGrant, oth
         at.record_link("services", grant.service_id, grant.service_id),
         grant.role or any_role,
         last_day(grant.end_date),
-        Label(phrase("Active")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),
+        Label(phrase("Offered"), "warning")
+        if grant.state == "offered"
+        else Label(state(grant, at.context.day) or phrase("Active")),
     )
 
 
-async def show_members(at: ConsoleContext) -> View:
+async def show_members(at: ConsoleContext) -> View | Response:
     """The people of an organisation, by user name."""
     entity = await entity_of(at)
     return await show_list(
-        at, entity_page_path(entity.entity_id, "people"),
-        partial(
-            list_with_records, at.registry, at.actor, MEMBERS, {"entity": entity.entity_id}, order="user_name"
-        ),
+        at, entity_page_path(entity.entity_id, "people"), MEMBERS,
+        partial(list_with_records, at.registry, at.actor, MEMBERS, {"entity": entity.entity_id}),
         partial(_member, at),
         heading=phrase("People of {name}", name=entity.name),
-        columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
+        columns=(
+            (phrase("User name"), "user_name"), (phrase("Name"), ""), (phrase("Administers as"), ""),
+            (phrase("State"), ""),
+        ),
         label=phrase("Name, user name or e-mail address"), none=phrase("Nobody belongs to this organisation yet."),
         not_found=phrase("Nobody found. Check the spelling."),
         up=Link(url=entity_path(at, entity.entity_id), text=phrase("Back")),
@@ -265,7 +275,7 @@ def _member(at: ConsoleContext, each: EntityMember) -> tuple[Value, ...]:
         link or name,
         membership.name if membership.invited else user.name,
         ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
-        INVITED if membership.invited else enabled_label(membership.enabled and user.enabled),
+        state_label(each.state),
     )
 
 
@@ -618,7 +628,7 @@ SECTION: Final = Section[ConsoleContext](
         _one("/edit"): ConsolePage(view=show_edit, submit=edit_entity, fresh=True, needs=_WRITING),
     },
     fields=frozenset({*_NEW.fields, *_EDITED.fields, *_OF_OWNER, "decision", REASON}),
-    filters=frozenset({"by", "search", "after", "before"}),
+    filters=LIST_FILTERS,
     changes={
         "entity-add": phrase("The organisation has been added."),
         "entity-edit": phrase("The organisation has been changed."),

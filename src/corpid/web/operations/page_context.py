@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions
 from corpid.flows.directory.lists import ListPage
-from corpid.flows.directory.single_records import update_record
+from corpid.flows.directory.objects import to_rows
+from corpid.flows.directory.single_records import BY_KIND, update_record
 from corpid.flows.directory.write import Refused
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.flows.operations.console import ConsoleRequest, is_allowed
@@ -21,7 +22,9 @@ from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.rules.directory.records import Conflict, Entity, Service
 from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web import sites
+from corpid.web.lists import SORT, export_list, sorting_column
 from corpid.web.pages.components import (
+    ROW,
     Column,
     Field,
     Filters,
@@ -29,19 +32,22 @@ from corpid.web.pages.components import (
     Link,
     Navigation,
     NavigationLink,
-    Page,
     Paragraph,
     Table,
     Value,
     counted_pager,
 )
 from corpid.web.pages.errors import reason_of
-from corpid.web.sites import EditConflict, PageContext, version_of
+from corpid.web.sites import EditConflict, PageContext, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     import msgspec
+    from starlette.responses import Response
+
+    from corpid.rules.directory.lists import RecordList
+    from corpid.web.pages.components import View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +161,12 @@ SEARCH_CHARACTERS: Final = 100
 """of a search text; the rest is ignored"""
 AT_ONCE: Final = 50
 """rows of a list on one page"""
+_EXPORTED_AT_ONCE: Final = 200
+_FORMAT: Final = "format"
+_CSV: Final = "csv"
+"""the format of a list in place of its page, as in the admin API"""
+LIST_FILTERS: Final = frozenset({"search", SORT, "after", "before", ROW})
+"""parameters of a page of a list"""
 ONLY_FIRST: Final = phrase("Only the first ones are shown.")
 KEPT_BY_AUDIT: Final = phrase("Required. It is kept in the audit with your name.")
 """the hint of a reason"""
@@ -177,59 +189,64 @@ def admit(at: ConsoleContext, page: ConsolePage) -> None:
 async def show_list(
     at: ConsoleContext,
     path: str,
+    listed: RecordList,
     read: Callable[..., Awaitable[ListPage[T]]],
     row: Callable[[T], tuple[Value, ...]],
     *,
     heading: Phrase,
-    columns: tuple[Phrase, ...],
+    columns: tuple[tuple[Phrase, str], ...],
     label: Phrase,
-    ways: tuple[tuple[str, Phrase], ...] = (),
     none: Phrase,
     not_found: Phrase,
     add: Link | None = None,
     up: Link | None = None,
-) -> Page:
-    """A page of a list.
+) -> View | Response:
+    """A page of a list, or the whole list as CSV.
 
-    It is empty for a place or search that has none. `read` takes the order (one of `ways`, the first by default), the
-    search and the place; `none` says that there is nothing, `not_found` that a search finds nothing. Raises
-    access.Forbidden. Source: D83
+    It is empty for a place or search that has none. `columns` are heads, each with the order that it sorts by or an
+    empty text; the list has the first one's by default. `read` takes the order, the search and the place, and finds
+    records of the list `listed`; their CSV has the columns of the admin API. `none` says that there is nothing,
+    `not_found` that a search finds nothing. Raises access.Forbidden. Source: D59, D83
     """
-    orders, search = [name for name, _ in ways], at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
-    by = next((name for name in orders if name == at.query.get("by")), orders[0] if orders else "")
+    orders, search = [order for _, order in columns], at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
+    sort = at.query.get(SORT, "")
+    sort = sort if sort.removeprefix("-") in filter(None, orders) else ""
+    ordered = {"order": sort.removeprefix("-") or orders[0], "descending": sort.startswith("-"), "search": search}
+    if at.query.get(_FORMAT) == _CSV:
+        resource = BY_KIND[listed.kind]
+
+        async def read_rows(after: str, limit: int) -> ListPage[list[str]]:
+            page = await await_found(read(**ordered, after=after, limit=limit))
+            return ListPage(found=tuple(await to_rows(at.registry, resource, page.found)), after=page.after)
+
+        return await export_list(at, resource.path, resource.columns, read_rows, iter, at_once=_EXPORTED_AT_ONCE)
     before = at.query.get("before", "")
     after = "" if before else at.query.get("after", "")
-    ordered = {"order": by} if ways else {}
     try:
-        page = await read(search=search, after=after, before=before, limit=AT_ONCE, count_to=MOST_COUNTED, **ordered)
+        page = await read(**ordered, after=after, before=before, limit=AT_ONCE, count_to=MOST_COUNTED)
     except Refused:
         page = ListPage(found=())
-    here, kept = at.path(path), {"search": search, "by": by if by not in orders[:1] else ""}
-    known = {name: value for name, value in kept.items() if value}
-    searched = Field(name="search", label=label, value=search, kind="search", most=SEARCH_CHARACTERS)
+    sorted_by = "" if page.by_word else sort or orders[0]
+    searched, sorts = {"search": search} if search else {}, {SORT: sort} if sort else {}
     return at.build_page(
         heading,
         Table(
             caption=heading,
-            columns=tuple(map(Column, columns)),
+            columns=tuple(
+                sorting_column(at, path, text, order, sorted_by, searched) if order else Column(text)
+                for text, order in columns
+            ),
             rows=tuple(map(row, page.found)),
             empty=not_found if search else none,
             filters=Filters(
-                action=here,
-                fields=(
-                    searched,
-                    *(
-                        [Field(name="by", label=phrase("Sort by"), kind="words", value=kept["by"], words=ways)]
-                        if ways
-                        else []
-                    ),
-                ),
+                action=at.path(path),
+                fields=(Field(name="search", label=label, value=search, kind="search", most=SEARCH_CHARACTERS),),
+                kept=tuple(sorts.items()),
             ),
-            pager=counted_pager(here, known, at.query, page, most=AT_ONCE),
+            pager=counted_pager(at.path(path), searched | sorts, at.query, page, most=AT_ONCE),
+            csv=at.path(path, **searched, **sorts, **{_FORMAT: _CSV}),
         ),
-        Paragraph(phrase("This search is too broad to be sorted. Add a word."), look="hint")
-        if ways and page.by_word
-        else None,
+        Paragraph(phrase("This search is too broad to be sorted. Add a word."), look="hint") if page.by_word else None,
         up=up,
         main_action=add,
     )

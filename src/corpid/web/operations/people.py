@@ -16,7 +16,7 @@ from corpid.flows.operations import console as flow
 from corpid.rules.audit import AuditQuery
 from corpid.rules.directory.access import DeploymentOperator, Forbidden
 from corpid.rules.directory.lists import USERS
-from corpid.rules.directory.memberships import shown_account
+from corpid.rules.directory.memberships import Member, shown_account
 from corpid.rules.directory.names import canonical
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, LastOwnerRemoved, Operator, User
 from corpid.rules.fields import fields_of
@@ -25,7 +25,15 @@ from corpid.rules.oauth import acr
 from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.levels import LEVELS
-from corpid.web.operations.page_context import AT_ONCE, REASON, ConsoleContext, ConsolePage, record_page, show_list
+from corpid.web.operations.page_context import (
+    AT_ONCE,
+    LIST_FILTERS,
+    REASON,
+    ConsoleContext,
+    ConsolePage,
+    record_page,
+    show_list,
+)
 from corpid.web.pages.components import (
     INVITED,
     Actions,
@@ -39,6 +47,7 @@ from corpid.web.pages.components import (
     View,
     enabled_label,
     last_day,
+    state_label,
     table,
 )
 from corpid.web.pages.errors import reason_of
@@ -47,13 +56,14 @@ from corpid.web.sites import Check, FormResult, NotFound, Section, check_page
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.responses import Response
+
     from corpid.flows.operations.console import PersonAction, PersonDetails
     from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.roles import RoleRecords
 
 PERSON: Final = r"people/[^/]+"
 
-_WAYS: Final = (("user_name", phrase("User name")), ("name", phrase("Name")), ("email", phrase("E-mail address")))
 PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
     "sign_in": phrase("Services"),
     "account": phrase("Account"),
@@ -79,7 +89,7 @@ def state_of(user: User) -> Label:
     return INVITED if user.placeholder else enabled_label(user.enabled)
 
 
-async def show_people(at: ConsoleContext) -> View:
+async def show_people(at: ConsoleContext) -> View | Response:
     """A page of people, narrowed by what is searched (D51)."""
 
     def row(user: User) -> tuple[Value, ...]:
@@ -87,9 +97,13 @@ async def show_people(at: ConsoleContext) -> View:
         return link, user.name, user.email, state_of(user)
 
     return await show_list(
-        at, "people", partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), row, heading=phrase("People"),
-        columns=(phrase("User name"), phrase("Name"), phrase("E-mail address"), phrase("State")),
-        label=phrase("Name, user name or e-mail address"), ways=_WAYS, none=phrase("There are no people yet."),
+        at, "people", USERS, partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), row,
+        heading=phrase("People"),
+        columns=(
+            (phrase("User name"), "user_name"), (phrase("Name"), "name"), (phrase("E-mail address"), "email"),
+            (phrase("State"), ""),
+        ),
+        label=phrase("Name, user name or e-mail address"), none=phrase("There are no people yet."),
         not_found=phrase("Nobody found. Check the spelling."),
     )  # fmt: skip
 
@@ -127,7 +141,7 @@ async def show_person(at: ConsoleContext) -> View:
         table(
             phrase("The person may act for these."),
             (phrase("Organisation"), phrase("Administers as"), phrase("State")),
-            (_membership(at, each) for each in found.memberships.found),
+            (_membership(at, user, each) for each in found.memberships.found),
             empty=phrase("The person belongs to no organisation."),
         ),
         Heading(phrase("Roles")),
@@ -156,11 +170,14 @@ async def show_person(at: ConsoleContext) -> View:
     )  # fmt: skip
 
 
-def _membership(at: ConsoleContext, each: Belonging) -> tuple[Value, ...]:
+def _membership(at: ConsoleContext, user: User, each: Belonging) -> tuple[Value, ...]:
     return (
         at.record_link("entities", each.entity.entity_id, each.entity.name),
         ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
-        enabled_label(each.membership.enabled and each.entity.enabled),
+        Cell(
+            values=(state_label(Member(user=user, membership=each.membership).state),),
+            notes=() if each.entity.enabled else (phrase("This organisation is disabled."),),
+        ),
     )
 
 
@@ -465,7 +482,7 @@ SECTION: Final = Section[ConsoleContext](
         re.compile(rf"{PERSON}/session/[0-9a-f]{{32}}"): check_page(ask_session, needs=flow.RIGHTS["end_sessions"]),
     },
     fields=frozenset({REASON, "choice", "decision"}),
-    filters=frozenset({"by", "search", "after", "before"}),
+    filters=LIST_FILTERS,
     changes={
         "person-unlock": phrase("The account has been unlocked."),
         "person-link": phrase("The link is on its way."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from corpid.web.operations.clients import client_path
 from corpid.web.operations.page_context import (
     AT_ONCE,
     KEPT_BY_AUDIT,
+    LIST_FILTERS,
     ONLY_FIRST,
     REASON,
     ConsoleContext,
@@ -33,6 +34,9 @@ from corpid.web.pages.components import Actions, Facts, Form, Heading, Link, Val
 from corpid.web.pages.record_forms import RecordForm, form_of
 from corpid.web.sites import FormResult, InvalidForm, Section, await_found
 
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
 _ONE: Final = r"services/[^/]+"
 _ROLE: Final = "role-"
 _TEXTS: Final = form_of(Service, "name", "description")
@@ -45,7 +49,7 @@ _CHANGED: Final = phrase(
 )
 
 
-async def show_services(at: ConsoleContext) -> View:
+async def show_services(at: ConsoleContext) -> View | Response:
     """A page of services by identifier."""
 
     def row(service: Service) -> tuple[Value, ...]:
@@ -53,8 +57,11 @@ async def show_services(at: ConsoleContext) -> View:
         return link, service.name, _YES if service.approval_required else _NO, enabled_label(service.enabled)
 
     return await show_list(
-        at, "services", partial(list_records, at.registry, at.actor, SERVICES), row, heading=phrase("Services"),
-        columns=(phrase("Identifier"), phrase("Name"), phrase("Needs approval"), phrase("State")),
+        at, "services", SERVICES, partial(list_records, at.registry, at.actor, SERVICES), row,
+        heading=phrase("Services"),
+        columns=(
+            (phrase("Identifier"), "id"), (phrase("Name"), ""), (phrase("Needs approval"), ""), (phrase("State"), ""),
+        ),
         label=phrase("Name or identifier"), none=phrase("There are no services yet. A directory file adds them."),
         not_found=phrase("No service found. Check the spelling."),
     )  # fmt: skip
@@ -182,7 +189,7 @@ SECTION: Final = Section[ConsoleContext](
         ),
     },
     fields=frozenset({*_TEXTS.fields, *_APPROVAL.fields, REASON}),
-    filters=frozenset({"search", "after", "before"}),
+    filters=LIST_FILTERS,
     prefixes=(_ROLE,),
     changes={"service-edit": phrase("The service has been changed.")},
 )

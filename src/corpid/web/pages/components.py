@@ -20,6 +20,7 @@ from corpid.texts import Phrase, counted, phrase
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage
     from corpid.rules.directory.lists import ListTotal
+    from corpid.rules.directory.memberships import MemberState
     from corpid.rules.oauth.records import Client
 
 ROW: Final = "row"
@@ -486,6 +487,25 @@ WARNING: Final = Label(phrase("Warning"), "warning")
 def enabled_label(enabled: bool) -> Label:
     """The state of a record that can be disabled."""
     return ACTIVE if enabled else DISABLED
+
+
+MEMBER_STATES: Final[Mapping[MemberState, Phrase]] = {
+    "active": phrase("Active"),
+    "invited": phrase("Invited"),
+    "suspended": phrase("Suspended"),
+    "locked": phrase("Account disabled"),
+}
+_TONES: Final[Mapping[MemberState, Tone]] = {
+    "active": "",
+    "invited": "warning",
+    "suspended": "error",
+    "locked": "error",
+}
+
+
+def state_label(state: MemberState) -> Label:
+    """The state of a member."""
+    return Label(MEMBER_STATES[state], _TONES[state])
 
 
 def last_day(stored: str) -> Value:
