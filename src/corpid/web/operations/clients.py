@@ -216,12 +216,14 @@ async def show_clients(at: ConsoleContext) -> View | Response:
         client = found.client
         generations = ", ".join(each.name for each in used_generations(client, at.web.client_rules))
         link = at.record_link(CLIENT, client.client_id, client.client_id)
-        return link, client.name, generations, _describe_state(at, found)
+        signed_in = found.latest.last_sign_in
+        return link, client.name, generations, at.moment(signed_in) if signed_in else "", _describe_state(at, found)
 
     return await show_list(
         at, CLIENTS, CLIENT_LIST, read, row, heading=phrase("Clients"),
         columns=(
-            (phrase("Identifier"), "id"), (phrase("Name"), ""), (phrase("Generations"), ""), (phrase("State"), ""),
+            (phrase("Identifier"), "id"), (phrase("Name"), ""), (phrase("Generations"), ""), (phrase("Last sign-in"), ""),
+            (phrase("State"), ""),
         ),
         label=phrase("Name or identifier"), none=phrase("No client is registered yet."),
         not_found=phrase("No client found. Check the spelling."),
@@ -232,10 +234,9 @@ async def show_clients(at: ConsoleContext) -> View | Response:
 def _describe_state(at: ConsoleContext, found: ClientState) -> Cell:
     """The state of a client, and the reasons for it."""
     reasons = dict(_list_reasons(at, found))
-    tones, last = set(reasons.values()), found.latest.last_sign_in
+    tones = set(reasons.values())
     label = PROBLEM if "error" in tones else WARNING if "warning" in tones else ACTIVE
-    signed_in = phrase("Last sign-in: {moment}", moment=at.moment(last)) if last else phrase("No sign-in recorded")
-    return Cell(values=(label if found.client.enabled else DISABLED,), notes=(*reasons, signed_in))
+    return Cell(values=(label if found.client.enabled else DISABLED,), notes=tuple(reasons))
 
 
 def _list_reasons(at: ConsoleContext, found: ClientState) -> Iterator[tuple[Phrase, str]]:
