@@ -201,6 +201,8 @@ class RequestDetails(msgspec.Struct, frozen=True):
     """makes the identifier of the request, with the moment"""
     event: AuditEvent | None = None
     """that it was made, if not the actor's own say"""
+    needed: bool = False
+    """whether it is made even for changes that need no approval: others that were confirmed with them do"""
 
 
 class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,7 +248,8 @@ async def write_changes(
     elif is_of_entity(actor):  # a plan knows no names of other members
         await _check_members(registry, changes)
     to_make = None
-    if found.needing and is_of_entity(actor) and approved is None:
+    needed = found.needing or (isinstance(asking, RequestDetails) and asking.needed)
+    if needed and is_of_entity(actor) and approved is None:
         if not isinstance(asking, RequestDetails) or isinstance(actor, ProvisioningToken):
             needing = found.needing[0]
             raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
