@@ -28,7 +28,6 @@ from corpid.flows.directory.write import (
     authorise_changes,
     check_changes,
     cut_parts,
-    guard_records,
     needs_approval,
     write_changes,
     write_parts,
@@ -182,7 +181,7 @@ async def import_members(
         await authorise_changes(registry, actor, changes)
     else:
         parts = cut_parts(changes, PEOPLE_AT_ONCE)
-        async for number, _ in write_parts(registry, actor, parts, planned=True, seen=guard_records, batch=new_id()):
+        async for number, _ in write_parts(registry, actor, parts, planned=True, batch=new_id()):
             report("imported", min(number * PEOPLE_AT_ONCE, len(changes)), len(changes))
     return ImportResult(
         people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
@@ -469,10 +468,7 @@ async def submit_import(
     """
     new = {change.key for change in plan.changes if change.kind == "membership"}
     there = {each.person.membership.key: each.person.membership for each in plan.lines}
-    seen = [
-        *guard_records(plan.changes),
-        *(Precondition(Membership, key, membership) for key, membership in there.items() if key not in new),
-    ]
+    seen = [Precondition(Membership, key, membership) for key, membership in there.items() if key not in new]
     with translate_refusals():
         return await write_changes(
             registry, actor, plan.changes, asking=asking, seen=seen,

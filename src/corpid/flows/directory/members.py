@@ -36,7 +36,6 @@ from corpid.flows.directory.write import (
     authorise_changes,
     check_changes,
     cut_parts,
-    guard_records,
     write_changes,
     write_parts,
 )
@@ -495,9 +494,8 @@ async def write_members(
             refuse_unreachable(change.after)
         await limit.count_changes(actor, made, now=now)
 
-    seen = guard_records(made)
     with translate_refusals():
-        return await write_changes(registry, actor, made, asking=asking, seen=seen, once_checked=count)
+        return await write_changes(registry, actor, made, asking=asking, once_checked=count)
 
 
 def plan_invitation(
@@ -611,7 +609,7 @@ async def end_membership(
     """
     changes = [Change(found, None)]
     with translate_refusals():
-        return await write_changes(registry, actor, changes, asking=asking, seen=guard_records(changes))
+        return await write_changes(registry, actor, changes, asking=asking)
 
 
 @contextmanager
@@ -769,7 +767,7 @@ async def write_bulk(
 ) -> BulkOutcome:
     """Change many members as it was previewed, or request it.
 
-    Each must be as the preview showed them, such as the address of an invitation. Roles and levels end with a
+    The members must be as the preview showed them, such as the address of an invitation. Roles and levels end with a
     membership. The rest is as in `write_selected`. Source: D68, D81
     """
     shown = {
@@ -777,7 +775,7 @@ async def write_bulk(
     }
 
     def guard_shown(part: Sequence[Change]) -> list[StoreChange]:
-        return [*guard_records(part), *(shown[each.key[:2]] for each in part)]
+        return [shown[each.key[:2]] for each in part]
 
     return await write_selected(registry, actor, preview.changes, asking=asking, seen=guard_shown)
 
@@ -788,7 +786,7 @@ async def write_selected(
     changes: Sequence[Change],
     *,
     asking: RequestDetails,
-    seen: Callable[[Sequence[Change]], Iterable[StoreChange]] = guard_records,
+    seen: Callable[[Sequence[Change]], Iterable[StoreChange]] | None = None,
 ) -> BulkOutcome:
     """Make the changes of a selection, or request them.
 

@@ -232,9 +232,9 @@ async def write_changes(
     """Write changes with their events, or request what needs approval.
 
     This is the only way from a door to the store: authorise, check the records that would result, ask for approval or
-    write. Returns the request, None if the changes were written. `asking` is how a request would be made, or the one
+    write. What a change was planned on must still be so. Returns the request, None if the changes were written. `asking` is how a request would be made, or the one
     that is carried out; without it what needs approval is refused. `planned` changes have been checked by a plan.
-    `seen` are records that the caller has decided on. Level and roles end with a membership, each with an event; a
+    `seen` are further records that the caller has decided on. Level and roles end with a membership, each with an event; a
     request names them. `batch` names changes that belong together, in the event of each.
     `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
     access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
@@ -274,10 +274,10 @@ async def write_changes(
             detail = {**detail, "batch": batch or actor.request_id}
         written = await in_thread_if_many(partial(record_changes, found, detail), len(changes))
         written += await _end_clients(registry, actor, changes)
+        guards += guard_records(each for each in changes if each.seen is None)  # else the store compares it
     if approved is not None:
         decision = Change(approved.before, approved.after, approved.event)
         written += [decision, *guard_records([decision])]
-        guards += guard_records(changes)
     written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
     await registry.directory.write(written, within=within)
     if isinstance(actor, EntityAdministrator):

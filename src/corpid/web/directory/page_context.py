@@ -14,7 +14,7 @@ from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, Stale
 from corpid.flows.directory.notice_texts import OF_ENTITY
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.portal import PortalRequest
-from corpid.flows.directory.write import NoReason, Refused, RequestDetails, guard_records, write_changes
+from corpid.flows.directory.write import NoReason, Refused, RequestDetails, write_changes
 from corpid.rules.directory.access import EntityAdministrator, Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.records import (
@@ -125,7 +125,7 @@ class PortalContext(PageContext[PortalRequest]):
         person concerned, as it was read; `needed` is as in `request_details`. Raises InvalidInput as `await_change`.
         Source: D55, D68
         """
-        seen = [*guard_records(changes), *([Precondition(Membership, of.key, of)] if of is not None else ())]
+        seen = [Precondition(Membership, of.key, of)] if of is not None else ()
         writing = write_changes(
             self.registry, self.actor, changes, asking=self.request_details(needed=needed), seen=seen
         )
