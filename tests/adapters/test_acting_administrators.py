@@ -211,7 +211,9 @@ async def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS)
         token = ProvisioningToken(token_id="t", entity_id="E1")
-        await write_as(stores.registry, token, [taken(Membership(user_id="u3", entity_id="E1"))])
+        await write_as(
+            stores.registry, token, [taken(Membership(user_id="u3", entity_id="E1", membership_id="u3 at E1"))]
+        )
         with pytest.raises(Forbidden) as refused:
             await write_as(stores.registry, token, [taken(Membership(user_id="u2", entity_id="E1"))])
         assert refused.value.reason == "the last owner must stay: appoint another owner first"

@@ -89,19 +89,23 @@ async def test_of_a_person_each_member_has_its_own_source(place: Place) -> None:
 async def test_what_others_changed_since_it_was_read_is_neither_replaced_nor_removed(
     place: Place, record: Entity | User
 ) -> None:
-    """D65: a file decides on what it read; in the transaction of the change it is looked at again."""
+    """D65: a file decides on what it read; in the transaction of the change it is looked at again.
+
+    Also if the same hand changed it, whose source is the same.
+    """
     async with place.opened() as stores:
         await put(stores, FILE, record)
         seen, other, wanted = await sources(stores, record), replace(record, name="Two"), replace(record, name="Three")
         await put(stores, API, other)
         late: list[StoreChange] = [
-            Change(None, wanted, by(FILE), seen=seen), Change(None, wanted, by(FILE), seen=ABSENT), Change(record, None, by(FILE), seen=seen),
+            Change(record, wanted, by(FILE), seen=seen), Change(None, wanted, by(FILE), seen=ABSENT), Change(record, None, by(FILE), seen=seen),
         ]  # fmt: skip
+        now = await sources(stores, other)
+        late += [Change(record, wanted, by(FILE), seen=now), Change(record, None, by(FILE), seen=now)]  # changed again
         for change in late:
             with pytest.raises(ChangedMeanwhile):
                 await stores.registry.directory.write([change])
-        now = await sources(stores, other)
-        await stores.registry.directory.write([Change(None, wanted, by(FILE), seen=now)])
+        await stores.registry.directory.write([Change(other, wanted, by(FILE), seen=now)])
         await stores.registry.directory.write([Change(wanted, None, by(FILE), seen=await sources(stores, wanted))])
         await stores.registry.directory.write([Change(wanted, None, by(FILE), seen=now)])
 

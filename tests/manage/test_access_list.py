@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import urljoin
@@ -12,8 +13,9 @@ from msgspec.structs import replace
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.role_assignment import EntityRole, RoleFilter
 from corpid.rules.directory.memberships import RoleOrder
-from corpid.rules.directory.records import Assignment
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest
 from corpid.web import lists
+from tests.manage import access_scene
 from tests.manage.access_scene import (
     HARBOUR,
     checker,
@@ -331,6 +333,78 @@ async def test_where_approval_is_needed_the_end_of_many_becomes_a_request(made: 
     assert len(await roles(made)) == 2
     [request] = await requests(made)
     assert (request.reason, len(request.changes)) == ("Left the team", 2)
+
+
+async def requested(made: World, count: int) -> None:
+    """So many changes that Alice has requested wait, and roles at Notices need approval."""
+    await appoint(made, who="marcus", level="owner")
+    rows = (replace(NOTICES, ref=f"waits {each}") for each in range(count))
+    request = ChangeRequest(
+        request_id="00000001-x", entity_id=ACME, requester="user:id-alice", reason="They left",
+        changes=tuple(Change(None, row) for row in rows), created_at=int(made.clock()),
+    )  # fmt: skip
+    await made.write(replace(access_scene.NOTICES, approval_required=True), request)
+
+
+async def test_no_role_of_a_selection_ends_before_it_is_approved_if_one_of_them_needs_approval(made: World) -> None:
+    """D55, D81: as the page says, also in the hundred in which nothing needs it."""
+    await staffed(made)
+    await requested(made, 1)
+    await made.write(NOTICES, *(checker("nadia", ref=f"{each:03}") for each in range(120)))
+    browser = await in_portal(made, "access")
+    await browser.fill_and_submit("decision", all="yes")
+    assert "Nothing changes until then." in browser.page.text
+    await confirm(browser, reason="The season is over")
+    assert "Nothing changes until it is approved" in browser.page.text
+    assert sorted(len(each.changes) for each in await requests(made)) == [1, 21, 100]
+    assert len([row async for row in made.provider.registry.directory.scan(Assignment)]) == 121
+
+
+async def test_a_removal_that_stops_says_how_many_were_requested_and_why(made: World) -> None:
+    """D55, D81."""
+    await staffed(made)
+    await requested(made, 1895)
+    await made.write(NOTICES, *(checker("nadia", ref=f"{each:03}") for each in range(120)))
+    browser = await in_portal(made, "access")
+    await browser.fill_and_submit("decision", all="yes")
+    await confirm(browser, reason="The season is over")
+    assert "Approval was requested for the removal of 100 roles only." in browser.page.text
+    assert "can wait for approval" in browser.page.text
+
+
+async def test_a_removal_that_stops_says_how_many_roles_ended(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D81: a hundred end together; somebody changes one of the others before their turn."""
+    await staffed(made)
+    late = checker("nadia")
+    await made.write(*(checker(ref=f"{each:03}") for each in range(100)), late)
+    browser = await in_portal(made, "access?sort=person")
+    await browser.fill_and_submit("decision", all="yes")
+    wait = asyncio.sleep
+
+    async def change_meanwhile(seconds: float) -> None:
+        if not await roles(made):
+            await made.write(replace(late, end_date="2030-01-01"))
+        await wait(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", change_meanwhile)
+    await confirm(browser)
+    assert "Only 100 roles were removed. Something changed while you were on this page." in browser.page.text
+    assert [each.end_date for each in await roles(made, "nadia")] == ["2030-01-01"]
+
+
+async def test_a_role_that_the_reader_cannot_change_has_no_checkbox_however_old_the_sign_in_is(made: World) -> None:
+    """D53, D54: and those that they can change have one."""
+    await held(made)
+    await appoint(made, who="nadia", level="administrator")
+    browser = await in_portal(made, "access")
+    assert "Select nadia (Nadia Rahman)" in browser.page.text
+    made.clock.pass_(901)
+    await go(made, browser, "access")
+    assert "Select nadia (Nadia Rahman)" in browser.page.text
+    await appoint(made, level="administrator")
+    await go(made, browser, "access")
+    assert "Select nadia (Nadia Rahman)" not in browser.page.text
+    assert "Select marcus (Marcus Lee)" in browser.page.text
 
 
 async def test_nothing_selected_ends_nothing(made: World) -> None:

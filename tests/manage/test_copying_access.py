@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from corpid.rules.directory.records import Assignment
 from corpid.web.directory.access import box
-from tests.manage.access_scene import checker, confirm, follow, roles, staffed
+from tests.manage.access_scene import NOTICES, checker, confirm, follow, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal
 
 if TYPE_CHECKING:
@@ -49,3 +51,20 @@ async def test_a_sub_administrator_copies_only_at_their_services_and_nobody_to_t
     await appoint(made, who="nadia")
     assert await go(made, browser, "access/copy?person=m-nadia&from=m-marcus") == "Copy access for nadia (Nadia Rahman)"
     assert "Only an owner can change this access." in browser.page.text
+
+
+async def test_nothing_is_copied_before_it_is_approved_if_the_page_says_so(made: World) -> None:
+    """D55: whichever roles are ticked."""
+    await staffed(made)
+    await appoint(made, who="nadia", level="owner")
+    await made.write(replace(NOTICES, approval_required=True))
+    await made.write(checker("nadia"), Assignment(user_id="id-nadia", entity_id=ACME, service_id="NOTICES"))
+    browser = await in_portal(made, "access/copy?person=m-marcus&from=m-nadia")
+    assert "Nothing changes until then." in browser.page.text
+    ticked = {box(checker(), "2027-01-15"): "yes"}
+    await confirm(browser, **ticked)
+    assert "Say why, for the person who approves it." in browser.page.text
+    await confirm(browser, **ticked, reason="He stands in for Nadia")
+    [request] = await requests(made)
+    assert [each.key for each in request.changes] == [checker().key]
+    assert await roles(made) == []

@@ -19,7 +19,6 @@ from corpid.flows.directory.write import (
     InvalidMembers,
     Refused,
     RequestDetails,
-    guard_records,
     write_changes,
 )
 from corpid.rules import scim
@@ -196,9 +195,9 @@ async def test_a_record_that_breaks_a_rule_is_refused_in_the_same_words(made: Wo
 
 
 @pytest.mark.parametrize("kind", ["assignment", "membership", "administrator", "grant"])
-@pytest.mark.parametrize("who", ["owner", "client"])
+@pytest.mark.parametrize("who", ["owner", "client", "command"])
 async def test_what_was_changed_meanwhile_is_refused_in_the_same_words(made: World, who: str, kind: str) -> None:
-    """D55: what a decision rests on is looked at again in the transaction of the change."""
+    """D53, D55: what a decision rests on is looked at again in the transaction of the change."""
     await scene(made)
     member = (await made.provider.registry.directory.read(Membership, [("id-cora", ACME)]))["id-cora", ACME]
     there: dict[str, tuple[KeyedRecord, KeyedRecord]] = {
@@ -213,10 +212,14 @@ async def test_what_was_changed_meanwhile_is_refused_in_the_same_words(made: Wor
     seen, now = there[kind]
     await made.write(now)
     scopes = frozenset({"directory.write"})
-    actor = owner(made, "alice") if who == "owner" else ApiClient(client_id="c", scopes=scopes, entity_id=ACME)  # type: ignore[arg-type]
+    actors: dict[str, Actor] = {
+        "owner": owner(made, "alice"), "command": CommandLine(by="lee@node1", reason="Closed"),
+        "client": ApiClient(client_id="c", scopes=scopes, entity_id=ACME),  # type: ignore[arg-type]
+    }  # fmt: skip
+    actor = actors[who]
     with pytest.raises(ChangedMeanwhile, match="something that this rests on was changed at the same moment"):
         changes = [Change(seen, None)]
-        await write_changes(made.provider.registry, actor, changes, asking=asking(made), seen=guard_records(changes))
+        await write_changes(made.provider.registry, actor, changes, asking=asking(made))
     found = await made.provider.registry.directory.read(type(now), [now.key])
     assert found == {now.key: now}
 

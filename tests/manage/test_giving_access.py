@@ -394,6 +394,17 @@ async def test_a_role_is_changed_with_the_old_and_the_new_sentence_in_view(made:
     assert (row.role, row.end_date, row.parameters[0].value) == ("Approver", "2030-01-31", "2026")
 
 
+async def test_a_change_keeps_the_further_values_of_a_parameter_that_the_form_leaves_as_it_is(made: World) -> None:
+    """R-14.1: a role may have several, of which the form has the first."""
+    await staffed(made)
+    values = tuple(Parameter(name="Permit Year", value=value) for value in ("2026", "2027"))
+    await made.write(checker(parameters=values))
+    browser = await in_portal(made, f"access/change/{identifier(checker())}")
+    await browser.fill_and_submit(role="Approver")
+    await confirm(browser)
+    assert await roles(made) == [checker(role="Approver", parameters=values)]
+
+
 async def test_a_change_that_changes_nothing_or_makes_a_role_that_is_there_is_not_offered(made: World) -> None:
     """D55."""
     await staffed(made)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from corpid.rules.directory.records import Membership
 from corpid.rules.directory.tables import MOST_ACCESS_LINES
+from corpid.rules.directory.values import Parameter
 from tests import contexts
 from tests.manage.access_scene import checker, confirm, demand, follow, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal, send
@@ -154,3 +157,44 @@ async def test_an_empty_table_has_the_columns_of_the_services_at_which_the_reade
     await go(made, browser, "access/import")
     await confirm(browser, table=header + "marcus,,,NOTICES,,,,,,\r\n")
     assert "This makes 1 change." in browser.page.text
+
+
+async def test_a_column_that_is_left_out_changes_none_of_the_values_of_a_role(made: World) -> None:
+    """R-14.1: also of a parameter with several values; one that is typed is the only one then."""
+    await staffed(made)
+    values = [("Permit Year", "2026"), ("Permit Year", "2027"), ("Berth", "A"), ("Berth", "B")]
+    held = tuple(Parameter(name=name, value=value) for name, value in values)
+    await made.write(checker(parameters=held, end_date="2027-12-31"))
+    browser = await in_portal(made, "access/import")
+    assert "an empty cell changes nothing" in browser.page.text
+    lines = table("marcus,HARBOUR,Checker,2028-12-31", header="user_name,service,role,end_date")
+    await confirm(browser, table=lines)
+    await browser.fill_and_submit("decision", button="confirm")
+    assert await roles(made) == [checker(parameters=held, end_date="2028-12-31")]
+    await go(made, browser, "access/import")
+    lines = table("marcus,HARBOUR,Checker,C", header="user_name,service,role,parameter:Berth")
+    await confirm(browser, table=lines)
+    await browser.fill_and_submit("decision", button="confirm")
+    typed = (*held[:2], Parameter(name="Berth", value="C"))
+    assert await roles(made) == [checker(parameters=typed, end_date="2028-12-31")]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("marcus,NOTICES,Viewer,,2028-12-31", "Notices has no role Viewer."),
+        (
+            "marcus,NOTICES,,Branch 1,2028-12-31",
+            "Access at Notices is for the whole organisation. Leave sub_entity empty.",
+        ),
+    ],
+)
+async def test_a_limit_that_the_service_does_not_have_is_a_problem_of_its_line(
+    made: World, line: str, problem: str
+) -> None:
+    """R-14.1: nobody gets more than was typed."""
+    await staffed(made)
+    browser = await in_portal(made, "access/import")
+    await confirm(browser, table=table(line, header="user_name,service,role,sub_entity,end_date"))
+    assert problem in browser.page.text
+    assert await roles(made) == []

@@ -8,6 +8,7 @@ from urllib.parse import urljoin
 import pytest
 from msgspec.structs import replace
 
+from corpid.flows.directory.approvals import approve_request
 from corpid.flows.directory.members import MOST_SELECTED
 from corpid.rules.directory.memberships import PLAIN_DETAILS
 from corpid.rules.directory.objects import object_id
@@ -16,6 +17,7 @@ from corpid.web.pages.role_fields import value_field
 from tests.manage.access_scene import HARBOUR, checker, demand, employed, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal, send
 from tests.manage.test_undo import FIRM, press_undo
+from tests.manage.test_who_is_meant import owner
 from tests.manage.walking import follow
 from tests.sign_in.test_signing_in_again import cancel
 from tests.sign_in.world import World, form_of
@@ -381,3 +383,27 @@ async def test_a_selection_of_which_a_part_was_requested_says_so_and_why(made: W
     assert "Approval was requested for 100 people only." in browser.page.text
     assert "somebody else changed" not in browser.page.text
     assert "can wait for approval" in browser.page.text
+
+
+async def test_a_selection_of_which_one_change_needs_approval_waits_as_a_whole(made: World) -> None:
+    """D55, D81: as its page says, also in the hundred in which nothing needs it."""
+    await crowd(made, 120)
+    await appoint(made, who="marcus", level="owner")
+    await appoint(made, who="temp003", level="sub_administrator")
+    await made.write(replace(FIRM, approvals="roles"))
+    browser = await in_portal(made, "people?q=Temp")
+    before = await memberships(made)
+    await choose(browser, "End memberships", everybody=True)
+    assert "Nothing changes until then." in browser.page.text
+    await confirm(browser, "Send for approval")
+    assert "Say why, for the person who approves it." in browser.page.text
+    await confirm(browser, "Send for approval", reason="The season is over")
+    assert "Nothing changes until it is approved" in browser.page.text
+    assert await memberships(made) == before
+    waiting = await requests(made)
+    assert sorted(len(each.changes) for each in waiting) == [20, 101]
+    for each in waiting:
+        await approve_request(
+            made.provider.registry, each.request_id, actor=owner(made, "marcus"), reason="", now=made.clock()
+        )
+    assert len(await memberships(made)) == len(before) - 120

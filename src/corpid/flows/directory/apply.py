@@ -45,7 +45,6 @@ from corpid.rules.directory.plan import ALL_BUT_LEVELS, OF_PEOPLE, Plan, keys_na
 from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
-    Change,
     Entity,
     Membership,
     Precondition,
@@ -57,7 +56,6 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, SourcedRecord, channel, people
 from corpid.rules.fields import NOTHING, KeyedRecord
-from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -326,7 +324,8 @@ async def carry_out(
     if any(change.verb not in verbs for change in changes):
         raise Refused(phrase("somebody removed it at the same time: nothing was changed"))
     if changes and not dry_run:
-        await write_changes(registry, actor, changes, planned=True, seen=_guard_seen(changes, was))
+        seen = [Precondition(type(was), was.key, was)] if was is not None else ()
+        await write_changes(registry, actor, changes, planned=True, seen=seen)
     return _describe(prepared, written=bool(changes) and not dry_run)
 
 
@@ -547,14 +546,3 @@ def _describe(prepared: Plan, *, written: bool) -> ApplyResult:
         written=written,
         kept=tuple(kept_record(each, prepared.user_names) for each in prepared.kept),
     )
-
-
-def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None) -> list[Precondition]:
-    """The entities, clients and services that the changes were decided on."""
-    found = []
-    for change in changes:
-        record = change.record
-        if isinstance(record, Entity | Client | RegisteredApiClient | Service):
-            decided_on = was if was is not None and type(was) is type(record) else change.before
-            found.append(Precondition(type(record), change.key, decided_on))
-    return found

@@ -131,8 +131,7 @@ async def add_entity_with_owner(
     """
     _, prepared = await prepare_addition(registry, passwords, Entity, entity_id, members)
     invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
-    seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
-    await write_changes(registry, actor, [*prepared.changes, *invited], seen=seen, planned=True)
+    await write_changes(registry, actor, [*prepared.changes, *invited], planned=True)
 
 
 async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:
@@ -194,7 +193,6 @@ async def appoint_owner(
         seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]
     else:
         changes += _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id)
-        seen = _guard_absent(changes)
     if instead_of:
         gone = held.get(instead_of)
         if gone is None or gone.level != "owner":
@@ -209,8 +207,3 @@ def _plan_owner_invitation(
     invited = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
     level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
     return [invited, Change(None, level)]
-
-
-def _guard_absent(changes: Sequence[Change]) -> list[Precondition]:
-    """Guards of invitations: the store adds a placeholder to a new one."""
-    return [Precondition(Membership, each.key, None) for each in changes if each.kind == "membership"]

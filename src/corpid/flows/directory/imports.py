@@ -28,7 +28,6 @@ from corpid.flows.directory.write import (
     authorise_changes,
     check_changes,
     cut_parts,
-    guard_records,
     needs_approval,
     write_changes,
     write_parts,
@@ -182,7 +181,7 @@ async def import_members(
         await authorise_changes(registry, actor, changes)
     else:
         parts = cut_parts(changes, PEOPLE_AT_ONCE)
-        async for number, _ in write_parts(registry, actor, parts, planned=True, seen=guard_records, batch=new_id()):
+        async for number, _ in write_parts(registry, actor, parts, planned=True, batch=new_id()):
             report("imported", min(number * PEOPLE_AT_ONCE, len(changes)), len(changes))
     return ImportResult(
         people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
@@ -366,16 +365,25 @@ class _ImportPlanner:
 
     async def _plan_role(self, line: AccessLine, person: Member, service: Service) -> None:
         user_id, entity_id = person.membership.user_id, self.actor.entity_id
+        role, part = line.cells.get("role", ""), line.cells.get("sub_entity", "")
+        if role and not service.roles:
+            raise _LineRefused(phrase("{service} has no role {role}.", service=service.name, role=role))
+        if part and service.sub_entity == "none":
+            raise _LineRefused(
+                phrase(
+                    "Access at {service} is for the whole organisation. Leave sub_entity empty.", service=service.name
+                )
+            )
         named = Assignment(
-            user_id=user_id, entity_id=entity_id, service_id=service.service_id,
-            role=line.cells.get("role", ""), sub_entity=line.cells.get("sub_entity", ""),
-        )  # fmt: skip
+            user_id=user_id, entity_id=entity_id, service_id=service.service_id, role=role, sub_entity=part
+        )
         was = await self.registry.directory.find(Assignment, *named.key)
-        form = _form(line, service, was if was and was.end_date >= self.today.isoformat() else None)
+        held = was if was and was.end_date >= self.today.isoformat() else None
+        form = _form(line, service, held)
         wrong = faults(form, self.today)
         if wrong:
             raise _LineRefused(*(_no_such_role(form) if member == "role" else text for member, text in wrong))
-        row = row_of(form, user_id=user_id, entity_id=entity_id, today=self.today)
+        row = row_of(form, user_id=user_id, entity_id=entity_id, today=self.today, was=held)
         if row.key in self.rows:
             raise _LineRefused(phrase("This role is already in line {line}.", line=self.rows[row.key]))
         self.rows[row.key] = line.line
@@ -460,10 +468,7 @@ async def submit_import(
     """
     new = {change.key for change in plan.changes if change.kind == "membership"}
     there = {each.person.membership.key: each.person.membership for each in plan.lines}
-    seen = [
-        *guard_records(plan.changes),
-        *(Precondition(Membership, key, membership) for key, membership in there.items() if key not in new),
-    ]
+    seen = [Precondition(Membership, key, membership) for key, membership in there.items() if key not in new]
     with translate_refusals():
         return await write_changes(
             registry, actor, plan.changes, asking=asking, seen=seen,

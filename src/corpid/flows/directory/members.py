@@ -36,7 +36,6 @@ from corpid.flows.directory.write import (
     authorise_changes,
     check_changes,
     cut_parts,
-    guard_records,
     write_changes,
     write_parts,
 )
@@ -94,7 +93,7 @@ from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from corpid.flows.directory.invitations import InvitationLimit
     from corpid.stores.sql.registry import Registry
@@ -495,9 +494,8 @@ async def write_members(
             refuse_unreachable(change.after)
         await limit.count_changes(actor, made, now=now)
 
-    seen = guard_records(made)
     with translate_refusals():
-        return await write_changes(registry, actor, made, asking=asking, seen=seen, once_checked=count)
+        return await write_changes(registry, actor, made, asking=asking, once_checked=count)
 
 
 def plan_invitation(
@@ -611,7 +609,7 @@ async def end_membership(
     """
     changes = [Change(found, None)]
     with translate_refusals():
-        return await write_changes(registry, actor, changes, asking=asking, seen=guard_records(changes))
+        return await write_changes(registry, actor, changes, asking=asking)
 
 
 @contextmanager
@@ -672,10 +670,10 @@ class BulkPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a change of many members."""
+    """The result of many changes."""
 
     done: int
-    """members that were changed, or for whom that was requested"""
+    """changes that were made or requested"""
     requests: tuple[ChangeRequest, ...]
     stopped: Exception | None = None
     """what the next part was refused with"""
@@ -769,19 +767,34 @@ async def write_bulk(
 ) -> BulkOutcome:
     """Change many members as it was previewed, or request it.
 
-    Each must be as the preview showed them, such as the address of an invitation. A hundred are one transaction or one
-    request, all or nothing; after a part that is refused nothing more is changed. Roles and levels end with a
-    membership. Raises what the first part is refused with, as `submit_switch`. Source: D68, D81
+    The members must be as the preview showed them, such as the address of an invitation. Roles and levels end with a
+    membership. The rest is as in `write_selected`. Source: D68, D81
     """
     shown = {
         each.membership.key: Precondition(Membership, each.membership.key, each.membership) for each in preview.members
     }
 
     def guard_shown(part: Sequence[Change]) -> list[StoreChange]:
-        return [*guard_records(part), *(shown[each.key[:2]] for each in part)]
+        return [shown[each.key[:2]] for each in part]
 
-    parts = cut_parts(preview.changes)
-    writing = write_parts(registry, actor, parts, batch=actor.request_id, asking=asking, seen=guard_shown)
+    return await write_selected(registry, actor, preview.changes, asking=asking, seen=guard_shown)
+
+
+async def write_selected(
+    registry: Registry,
+    actor: EntityAdministrator,
+    changes: Sequence[Change],
+    *,
+    asking: RequestDetails,
+    seen: Callable[[Sequence[Change]], Iterable[StoreChange]] | None = None,
+) -> BulkOutcome:
+    """Make the changes of a selection, or request them.
+
+    A hundred are one transaction or one request, all or nothing; after a part that is refused nothing more is changed.
+    `seen` is as in `write_parts`. Raises what the first part is refused with, as `submit_switch`. Source: D55, D81
+    """
+    parts = cut_parts(changes)
+    writing = write_parts(registry, actor, parts, batch=actor.request_id, asking=asking, seen=seen)
     done = 0
     requests: list[ChangeRequest] = []
     try:

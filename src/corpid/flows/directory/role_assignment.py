@@ -1,7 +1,7 @@
-"""Roles of an entity's people: given, changed and ended (D53, D54, D55).
+"""Roles of an entity's people: found, given and changed (D53, D54, D55).
 
 By administrators of the entity: what a page asks before its form (which services, which people, whether it may be done
-at all), the list of all roles, and their end by one selection.
+at all), and the list of all roles.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.actors import is_allowed
+from corpid.flows.directory.actors import assume_recent, is_allowed
 from corpid.flows.directory.lists import ListPage, UnknownPlace, cut_between, cut_page, format_place, parse_place
 from corpid.flows.directory.lists import load_roles as load_role_records
-from corpid.flows.directory.write import RequestDetails, authorise_changes, cut_parts, guard_records, write_parts
+from corpid.flows.directory.write import authorise_changes
 from corpid.rules.directory.access import EntityAdministrator, Forbidden, Object, authorise
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.memberships import SEARCH_SERVICES, Member, RoleOrder, RoleSearch
@@ -24,7 +24,6 @@ from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
-    ChangeRequest,
     Entity,
     Service,
     ThirdPartyAssignment,
@@ -265,18 +264,6 @@ async def find_protected(registry: Registry, actor: EntityAdministrator, found: 
     )
 
 
-async def end_roles(
-    registry: Registry, actor: EntityAdministrator, rows: Sequence[Assignment], asking: RequestDetails
-) -> list[ChangeRequest]:
-    """End roles as they were read, and return the requests.
-
-    A hundred are one transaction or request. Raises as `write_parts`; the hundreds before stay. Source: D55, D81
-    """
-    parts = cut_parts([Change(row, None) for row in rows])
-    writing = write_parts(registry, actor, parts, batch=asking.unique, asking=asking, seen=guard_records)
-    return [request async for _, request in writing if request is not None]
-
-
 async def list_values_in_use(
     registry: Registry, actor: EntityAdministrator, service: Service, *, today: str, client_entity_id: str = ""
 ) -> ValuesInUse:
@@ -312,11 +299,11 @@ async def load_role(registry: Registry, actor: EntityAdministrator, identifier: 
 async def explain_refusal(registry: Registry, actor: EntityAdministrator, found: Member, at: Service) -> str:
     """The reason against changing a member's roles; empty if none.
 
-    Asked before a form is shown. Raises StoreUnavailable. Source: D53, D54
+    Asked before a form is shown, which needs a recent sign-in itself. Raises StoreUnavailable. Source: D53, D54
     """
     probe = Assignment(user_id=found.user.user_id, entity_id=actor.entity_id, service_id=at.service_id)
     try:
-        await authorise_changes(registry, actor, [Change(None, probe)])
+        await authorise_changes(registry, assume_recent(actor), [Change(None, probe)])
     except Forbidden as error:
         return error.reason
     return ""

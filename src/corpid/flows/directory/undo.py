@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from corpid.flows import namespaces
 from corpid.flows.directory.person_names import digest_names, read_requested_people
-from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, guard_records, write_changes
+from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, write_changes
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.jose.encoding import MalformedToken
 from corpid.rules.directory.records import (
@@ -150,7 +150,7 @@ async def undo_changes(
     if await _read_people(context, actor, made) != people:
         raise ChangedMeanwhile("somebody concerned is known otherwise now")
     changes = [Change(each.after, _as_of(each, now=context.now)) for each in reversed(made)]
-    seen = [*guard_records(changes), *(Precondition(Membership, key, members.get(key)) for key in of)]
+    seen = [Precondition(Membership, key, members.get(key)) for key in of]
     try:
         request = await write_changes(registry, actor, changes, asking=asking, seen=seen)
     except (MemberNameTaken, IdentifierConflict):

@@ -250,13 +250,23 @@ def one_year(first: date) -> date:
     return date(year, first.month, min(first.day, monthrange(year, first.month)[1])) - timedelta(days=1)
 
 
-def row_of(form: RoleForm, *, user_id: str, entity_id: str, today: date, ref: str = "") -> Assignment:
-    """The row that a form without faults describes. Source: R-14.1, D23"""
+def row_of(
+    form: RoleForm, *, user_id: str, entity_id: str, today: date, ref: str = "", was: Assignment | None = None
+) -> Assignment:
+    """The row that a form without faults describes.
+
+    A form has one value of each parameter: where it still is the first one of the row that `was`, the others stay.
+    Source: R-14.1, D23
+    """
     start, end = _start(form, today) or today, _end(form, today) or date.max
-    given = (
-        (each.name, stored_value(each.kind, form.parameters.get(each.name, "").strip()))
-        for each in form.service.parameters
-    )
+    parameters: list[Parameter] = []
+    for each in form.service.parameters:
+        value = stored_value(each.kind, form.parameters.get(each.name, "").strip())
+        held = [known for known in was.parameters if known.name == each.name] if was is not None else []
+        if held and held[0].value == value:
+            parameters += held
+        elif value:
+            parameters.append(Parameter(name=each.name, value=_tidy(value)))
     return Assignment(
         user_id=user_id,
         entity_id=entity_id,
@@ -266,7 +276,7 @@ def row_of(form: RoleForm, *, user_id: str, entity_id: str, today: date, ref: st
         ref=ref,
         start_date=start.isoformat(),
         end_date=end.isoformat(),
-        parameters=tuple(Parameter(name=name, value=_tidy(value)) for name, value in given if value),
+        parameters=tuple(parameters),
     )
 
 

@@ -403,7 +403,7 @@ class RecordWriter:
         key = kind.key(change.record)
         was, sources = await self._read_stored(change, kind.locked if change.seen is None else kind.locked_alone)
         if change.seen is not None:
-            if was is not None and change.seen != sources:
+            if was is not None and (change.before, change.seen) != (was, sources):
                 raise ChangedMeanwhile(_MEANWHILE)
             for look in kind.referring:
                 if await self.database.row(look, key) is not None:
@@ -421,7 +421,7 @@ class RecordWriter:
         record, event = change.record, change.event
         kind = self.kinds[type(record)]
         was, sources = await self._read_stored(change, kind.locked)
-        if change.seen is not None and change.seen != sources:
+        if change.seen is not None and (change.before, change.seen) != (was, sources):
             raise ChangedMeanwhile(_MEANWHILE)
         row = kind.codec.encode(record)
         if event is not None:
@@ -470,7 +470,7 @@ class RecordWriter:
     async def _read_stored(self, change: Change, locked: Statement) -> tuple[KeyedRecord | None, Sources]:
         """The record that a change replaces, locked, and its sources.
 
-        What a plan has read may be older: if it had other sources then, nothing is written.
+        What a plan has read may be older: if it was another one then, or had other sources, nothing is written.
         """
         if not _is_compared(change):
             return None, UNKNOWN

@@ -371,16 +371,17 @@ async def give_access(at: PortalContext) -> FormResult:
 
 
 async def submit_roles(
-    at: PortalContext, person: Member, changes: Sequence[Change], done: str, *, shown: Sequence[Member] = ()
-) -> FormResult:
+    at: PortalContext, person: Member, changes: Sequence[Change], done: str, *, shown: Sequence[Member] = (),
+    needed: bool = False,
+) -> FormResult:  # fmt: skip
     """Write changes of a person's roles or request them.
 
-    Says which, on the person's page. `shown` are further people whom the form showed. Raises InvalidInput, also if it
-    was shown for somebody else. Source: D68
+    Says which, on the person's page. `shown` are further people whom the form showed; `needed` is as in
+    `request_details`. Raises InvalidInput, also if it was shown for somebody else. Source: D68
     """
     at.check_names(names_shown(person, *shown))
     saved = FormResult(done, f"{PERSON}/{person.membership.membership_id}")
-    return await at.submit_changes(changes, saved, of=person.membership)
+    return await at.submit_changes(changes, saved, of=person.membership, needed=needed)
 
 
 # --- changing a role, or taking it away
@@ -455,7 +456,8 @@ async def show_change(at: PortalContext) -> View:
 
 
 def _becomes(at: PortalContext, role: EntityRole, form: RoleForm) -> Assignment:
-    return row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref)
+    row = role.row
+    return row_of(form, user_id=row.user_id, entity_id=row.entity_id, today=at.context.day, ref=row.ref, was=row)
 
 
 async def _changes(at: PortalContext, role: EntityRole, becomes: Assignment) -> list[Change]:
@@ -553,7 +555,7 @@ async def show_copy(at: PortalContext) -> View:
     )
     parts: list[Part] = [Facts(((phrase("From"), Cell(values=(colleague.name, _another(another, phrase("From"))))),))]
     if copies.found:
-        needs = await needs_approval(at.registry, at.actor, [change for _, _, change in copies.found[:_MOST_COPIED]])
+        needs = await _needs_approval(at, copies)
         boxes = (
             Field(
                 name=box(row, at.context.today),
@@ -614,6 +616,11 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
     return _Copies(bool(held_by_colleague.after), found, held)
 
 
+async def _needs_approval(at: PortalContext, copies: _Copies) -> bool:
+    """Return whether giving what is offered needs approval. Source: D55"""
+    return await needs_approval(at.registry, at.actor, [change for _, _, change in copies.found[:_MOST_COPIED]])
+
+
 def box(row: Assignment, today: str) -> str:
     """The name of a role's box.
 
@@ -636,7 +643,8 @@ async def copy_access(at: PortalContext) -> FormResult:
         raise InvalidInput(
             phrase("Choose what to copy."), field=box(copies.found[0][0], at.context.today) if copies.found else ""
         )
-    return await submit_roles(at, person, chosen, "access-given", shown=[colleague])
+    needed = await _needs_approval(at, copies)
+    return await submit_roles(at, person, chosen, "access-given", shown=[colleague], needed=needed)
 
 
 # --- from a table

@@ -10,13 +10,16 @@ from urllib.parse import urlencode
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.approvals import RequestedRemovals, find_requested_removals
 from corpid.flows.directory.lists import ListPage, read_all
+from corpid.flows.directory.members import write_selected
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import EntityRole, RoleFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.memberships import RoleOrder
+from corpid.rules.directory.records import Change
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import InvalidInput, Phrase, counted, phrase
+from corpid.web.directory.member_texts import rejected
 from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, await_change, names_shown
 from corpid.web.directory.people import PERSON, choice_filter
 from corpid.web.lists import SORT, export_list, sorting_column
@@ -358,10 +361,13 @@ async def check_end(
     async def end() -> FormResult:
         if not roles:
             raise InvalidInput(_CHOOSE)
-        # Else what needs no approval could end before the first part that does is refused.
+        changes = [Change(each.row, None) for each in roles]
         asking = at.request_details(needed=needs)
-        ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
-        requests = await await_change(ending)
+        outcome = await await_change(write_selected(at.registry, at.actor, changes, asking=asking))
+        requests = outcome.requests
+        if outcome.stopped is not None:
+            why = rejected(outcome.stopped, entity=at.entity).sentence
+            raise InvalidInput(_say_stopped(outcome.done, why, requested=bool(requests)))
         if not requests or stays:
             return FormResult(REQUESTED if requests else "access-removed", page)
         return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
@@ -379,6 +385,20 @@ async def check_end(
         outdated=NAMES_CHANGED,
         up=up,
         change=end,
+    )
+
+
+def _say_stopped(done: int, why: Phrase, *, requested: bool) -> Phrase:
+    """The sentence about a removal of many that stopped."""
+    if requested:
+        return counted(
+            done,
+            "Approval was requested for the removal of {count} role only. {reason}",
+            "Approval was requested for the removal of {count} roles only. {reason}",
+            reason=why,
+        )
+    return counted(
+        done, "Only {count} role was removed. {reason}", "Only {count} roles were removed. {reason}", reason=why
     )
 
 

@@ -14,7 +14,7 @@ from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, Stale
 from corpid.flows.directory.notice_texts import OF_ENTITY
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.portal import PortalRequest
-from corpid.flows.directory.write import NoReason, Refused, RequestDetails, guard_records, write_changes
+from corpid.flows.directory.write import NoReason, Refused, RequestDetails, write_changes
 from corpid.rules.directory.access import EntityAdministrator, Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.records import (
@@ -109,19 +109,26 @@ class PortalContext(PageContext[PortalRequest]):
         return typed
 
     def request_details(self, *, needed: bool = False) -> RequestDetails:
-        """A request by the form, with its reason. Raises InvalidInput as `reason`. Source: D55"""
-        return RequestDetails(self.reason(needed=needed), self.context.now, self.provider.new_id())
+        """A request by the form, with its reason.
+
+        It is `needed` if the form said that nothing changes before somebody approves it. Raises InvalidInput as `reason`.
+        Source: D55
+        """
+        return RequestDetails(self.reason(needed=needed), self.context.now, self.provider.new_id(), needed=needed)
 
     async def submit_changes(
-        self, changes: Sequence[Change], saved: FormResult, *, of: Membership | None = None
+        self, changes: Sequence[Change], saved: FormResult, *, of: Membership | None = None, needed: bool = False
     ) -> FormResult:
         """Write changes of records as they were read, or request them.
 
         Returns `saved`, or the page of the request. The reason is that of the form; `of` is the membership of the
-        person concerned, as it was read. Raises InvalidInput as `await_change`. Source: D55, D68
+        person concerned, as it was read; `needed` is as in `request_details`. Raises InvalidInput as `await_change`.
+        Source: D55, D68
         """
-        seen = [*guard_records(changes), *([Precondition(Membership, of.key, of)] if of is not None else ())]
-        writing = write_changes(self.registry, self.actor, changes, asking=self.request_details(), seen=seen)
+        seen = [Precondition(Membership, of.key, of)] if of is not None else ()
+        writing = write_changes(
+            self.registry, self.actor, changes, asking=self.request_details(needed=needed), seen=seen
+        )
         return saved_or_requested(await await_change(writing), saved)
 
 
