@@ -22,9 +22,9 @@ UNUSED_PLUGINS := -p no:schemathesis
 
 # A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
 PARALLEL := --dist loadfile --no-loadscope-reorder $(UNUSED_PLUGINS)
-# One process more than there are processors: tests also wait for servers, browsers and disks. Among the long ones are
-# always some that mostly wait for an engine that was away (tests/conftest.py).
-WORKERS := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Each process collects all tests and makes its own scenes. Among the long tests are always some that mostly wait for a
+# server, a browser or an engine that was away (tests/conftest.py).
+WORKERS := -n $(shell getconf _NPROCESSORS_ONLN)
 WORKERS_THAT_WAIT := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"

@@ -178,6 +178,7 @@ def test_axe_finds_nothing(opened: Page) -> None:
     assert not found, listed(found)
 
 
+@pytest.mark.full
 def test_nothing_hangs_out_or_is_cut_off_at_400_percent(opened: Page) -> None:
     """WCAG 1.4.10, and 1.4.12 with the widest spacing of text that a reader may set; targets of 44 pixels."""
     page = shown_as(opened, ZOOMED)
@@ -188,9 +189,8 @@ def test_nothing_hangs_out_or_is_cut_off_at_400_percent(opened: Page) -> None:
     assert not found, listed(found)
 
 
-@pytest.mark.parametrize(
-    "window", [pytest.param(LARGE[0], marks=pytest.mark.full), LARGE[1]], ids=lambda each: each.name
-)
+@pytest.mark.full
+@pytest.mark.parametrize("window", LARGE, ids=lambda each: each.name)
 def test_nothing_hangs_out_is_cut_off_or_overlaps_with_text_of_200_percent(opened: Page, window: Appearance) -> None:
     """WCAG 1.4.4: a browser that is set to letters of twice the size, on a laptop and on a phone."""
     page = shown_as(opened, window)
@@ -211,6 +211,7 @@ def test_the_longest_words_fit_a_phone_with_text_of_200_percent(developer_behold
     assert not found, listed(found)
 
 
+@pytest.mark.full
 def test_nothing_moves_where_the_system_asks_for_less_motion(opened: Page) -> None:
     """WCAG 2.3.3, whatever a theme adds."""
     found = opened.evaluate(MOVING)
@@ -220,6 +221,7 @@ def test_nothing_moves_where_the_system_asks_for_less_motion(opened: Page) -> No
     assert not found, listed(found)
 
 
+@pytest.mark.full
 def test_edges_and_choices_are_seen_in_the_colours_of_the_system(opened: Page) -> None:
     """WCAG 1.4.11: no background and no shadow is left there."""
     page = shown_as(opened, FORCED)
@@ -259,12 +261,11 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(ope
     assert after is None or after["html"] == expected[0]
 
 
-@pytest.mark.parametrize(
-    "appearance", [pytest.param(ZOOMED, marks=pytest.mark.full), WORDY], ids=lambda each: each.name
-)
+@pytest.mark.full
+@pytest.mark.parametrize("appearance", [ZOOMED, WORDY], ids=lambda each: each.name)
 @pytest.mark.parametrize(
     "state",
-    ["sign-in-warned", *(pytest.param(name, marks=pytest.mark.full) for name in ("sign-in-over", "choose-warned"))],
+    ["sign-in-warned", "sign-in-over", "choose-warned"],
 )
 def test_the_note_about_time_never_covers_what_has_the_focus(
     developer_beholder: Beholder, state: str, appearance: Appearance
@@ -276,9 +277,8 @@ def test_the_note_about_time_never_covers_what_has_the_focus(
         assert focused["seen"], f"something covers what has the focus: {focused['html']}"
 
 
-@pytest.mark.parametrize(
-    "appearance", [pytest.param(ZOOMED, marks=pytest.mark.full), WORDY], ids=lambda each: each.name
-)
+@pytest.mark.full
+@pytest.mark.parametrize("appearance", [ZOOMED, WORDY], ids=lambda each: each.name)
 def test_the_note_about_time_does_not_come_to_lie_over_what_is_typed(
     developer_beholder: Beholder, appearance: Appearance
 ) -> None:

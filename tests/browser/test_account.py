@@ -44,7 +44,6 @@ def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visit
     expect(page.get_by_text("You do not have a passkey yet.")).to_be_visible()
 
 
-@pytest.mark.full
 def test_the_prompt_for_a_passkey_goes_when_the_page_does(visitor: Visitor, stage: Stage) -> None:
     """D46: nobody answers it for nothing."""
     page = visitor.tab()
@@ -98,7 +97,6 @@ def test_ones_data_are_downloaded_as_a_file_and_deletion_is_asked_for(visitor: V
     expect(page.get_by_text("Your request to delete your account has been received.")).to_be_visible()
 
 
-@pytest.mark.full
 def test_entities_are_found_while_a_person_types(visitor: Visitor, stage: Stage) -> None:
     """D17: the number found is said to who cannot see it; the chosen one stays chosen; the field keeps the focus."""
     page = visitor.tab()

@@ -129,7 +129,6 @@ def take(page: Page, path: Path, first: str, last: str, *, margin: int = 32) -> 
     )
 
 
-@pytest.mark.full
 def test_the_command_prints_the_link_and_the_persons(demo: str) -> None:
     """The printed codes and passwords are those of the start page."""
     assert link(demo)
@@ -137,7 +136,6 @@ def test_the_command_prints_the_link_and_the_persons(demo: str) -> None:
         assert re.search(rf"{re.escape(name)}.*\d{{6}}", demo), demo
 
 
-@pytest.mark.full
 def test_a_newcomer_logs_in_and_sees_what_a_relying_party_gets(demo: str, page: Page, pictures: Path) -> None:
     """From the link to the tables, with what stands on the pages alone."""
     page.goto(link(demo))
@@ -194,7 +192,6 @@ def test_the_cards_keep_their_codes_current_and_are_copied_with_one_click(demo: 
     expect(card.locator("[data-seconds]")).to_have_text(re.compile(r"^1?\d s$"))
 
 
-@pytest.mark.full
 def test_who_cancels_sees_what_the_relying_party_is_told(demo: str, page: Page) -> None:
     """D17: and can try again."""
     page.goto(link(demo))
@@ -206,7 +203,6 @@ def test_who_cancels_sees_what_the_relying_party_is_told(demo: str, page: Page) 
     shows(page, "A service for organisations")
 
 
-@pytest.mark.full
 def test_the_demo_does_not_scroll_sideways_on_a_small_screen(demo: str, page: Page) -> None:
     """WCAG 1.4.10: and what one has to type there is broken between words alone."""
     page.set_viewport_size({"width": 320, "height": 640})
@@ -215,7 +211,6 @@ def test_the_demo_does_not_scroll_sideways_on_a_small_screen(demo: str, page: Pa
     assert page.evaluate(CUT) == []
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("mode", "person"),
     [("query", "Rina Example"), ("fragment", "Arjun Sample"), ("form_post", "Greta Müller-Beispiel")],
@@ -234,7 +229,6 @@ def test_every_response_mode_of_legacy_ends_at_the_tables(legacy_demo: str, page
         assert page.get_by_text(text).first.is_visible(), text
 
 
-@pytest.mark.full
 def test_who_cancels_in_legacy_is_told_by_form_as_well(legacy_demo: str, page: Page) -> None:
     """D17, D37."""
     page.goto(link(legacy_demo))
@@ -245,7 +239,6 @@ def test_who_cancels_in_legacy_is_told_by_form_as_well(legacy_demo: str, page: P
     assert page.get_by_text("access_denied").first.is_visible()
 
 
-@pytest.mark.full
 def test_an_answer_that_was_posted_belongs_to_the_browser_that_began(
     legacy_demo: str, page: Page, chromium: Browser
 ) -> None:
@@ -261,7 +254,6 @@ def test_an_answer_that_was_posted_belongs_to_the_browser_that_began(
         assert "This sign-in was not started in this browser" in answer.text()
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("generation", "shown"), [("intermediate", "h2#entity-info"), ("fapi2", ".badge:text('plain JSON')")]
 )
@@ -276,7 +268,6 @@ def test_the_other_generations_are_shown_too(tmp_path: Path, page: Page, generat
         assert page.locator(shown).is_visible()
 
 
-@pytest.mark.full
 def test_one_browser_signs_in_at_two_issuers(tmp_path: Path, page: Page) -> None:
     """D34, D62: of one host, each with a cookie of its own, so that neither ends what the other began."""
     with demonstrated(tmp_path / "demo", "--issuers", "current,legacy") as printed:
@@ -291,7 +282,6 @@ def test_one_browser_signs_in_at_two_issuers(tmp_path: Path, page: Page) -> None
         assert {"corpid", "corpid-legacy"} <= {each.get("name") for each in page.context.cookies()}
 
 
-@pytest.mark.full
 def test_a_newcomer_sets_up_a_passkey_and_uses_it_at_once(demo: str, page: Page) -> None:
     """D46: from the demo's own page, without a word about links."""
     Holder(page)

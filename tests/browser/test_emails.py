@@ -53,7 +53,6 @@ def test_an_email_of_each_build_has_nothing_to_complain_of(inbox: Inbox, appeara
     assert not inbox.asked_for
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.tag)
 def test_no_email_has_anything_to_complain_of(inbox: Inbox, language: Language) -> None:
     """Axe looks in one language, and at the dark scheme for its colours alone, as in test_appearances."""

@@ -52,7 +52,6 @@ def _app(page: Page, stage: Stage) -> str:
     return key
 
 
-@pytest.mark.full
 def test_the_end_is_announced_and_more_time_keeps_what_was_typed(visitor: Visitor, stage: Stage) -> None:
     """WCAG 2.2.1: as in the sign-in."""
     page, _ = opened(visitor, stage, "nina9")
@@ -89,7 +88,6 @@ def test_who_cancels_the_passkey_can_choose_a_password(visitor: Visitor, stage: 
     page.get_by_role("heading", level=1, name="Set up your second step").wait_for()
 
 
-@pytest.mark.full
 def test_a_device_that_has_a_passkey_already_says_so(visitor: Visitor, stage: Stage) -> None:
     """WebAuthn §7.1: excludeCredentials"""
     page, _ = opened(visitor, stage, "nina3")
@@ -101,7 +99,6 @@ def test_a_device_that_has_a_passkey_already_says_so(visitor: Visitor, stage: St
     page.locator("[aria-live]", has_text="already has a passkey").wait_for()
 
 
-@pytest.mark.full
 def test_a_newcomer_without_app_and_passkey_sets_up_codes_by_email(visitor: Visitor, stage: Stage) -> None:
     """D45: and signs in with one."""
     page, _ = opened(visitor, stage, "nina6", NO_PASSKEYS)

@@ -54,7 +54,6 @@ def test_a_link_that_is_followed_leaves_its_code_in_no_address_and_no_request(vi
     assert not [each for each in sent if _holds(each, url)]
 
 
-@pytest.mark.full
 def test_going_back_from_an_opened_link_asks_for_a_code_and_shows_none(visitor: Visitor, stage: Stage) -> None:
     page, url = visitor.tab(), invited(stage, "lena2")
     page.goto(f"{stage.world.base}/")
@@ -67,7 +66,6 @@ def test_going_back_from_an_opened_link_asks_for_a_code_and_shows_none(visitor: 
     assert not _holds(page.content(), url)
 
 
-@pytest.mark.full
 def test_another_link_in_the_same_tab_is_followed_too(visitor: Visitor, stage: Stage) -> None:
     """Only the fragment changes then, so that the page is not loaded again."""
     page, url = visitor.tab(), invited(stage, "lena3")
@@ -78,7 +76,6 @@ def test_another_link_in_the_same_tab_is_followed_too(visitor: Visitor, stage: S
     assert not _holds(page.evaluate(ENTRIES), url)
 
 
-@pytest.mark.full
 def test_a_link_that_was_cut_short_asks_for_its_code(visitor: Visitor, stage: Stage) -> None:
     """As does one whose fragment a mail program dropped; the way from an error to its field is no link."""
     page, url = visitor.tab(), invited(stage, "lena4")

@@ -10,6 +10,8 @@ from tests.browser.stage import WITHOUT_SCRIPT, Stage, Visitor, heading
 from tests.sign_in import factors
 from tests.sign_in.world import PASSWORD, entity
 
+pytestmark = pytest.mark.full
+
 AUTHENTICATOR = {
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
     "isUserVerified": True, "automaticPresenceSimulation": True,
@@ -97,7 +99,6 @@ def test_a_browser_that_has_used_a_passkey_offers_it_first(visitor: Visitor, sta
     assert other.evaluate(fill) == accent, "where no passkey can be shown the password leads"
 
 
-@pytest.mark.full
 def test_a_person_signs_in_by_what_the_browser_offers_for_the_user_name(visitor: Visitor, stage: Stage) -> None:
     """D46: conditional mediation; the virtual device answers at once, as if its entry had been chosen."""
     page, device, url = opened(visitor, stage)
@@ -106,7 +107,6 @@ def test_a_person_signs_in_by_what_the_browser_offers_for_the_user_name(visitor:
     page.get_by_role("heading", level=1, name=CHOICE).wait_for()
 
 
-@pytest.mark.full
 def test_the_button_works_while_the_browser_waits_at_the_user_name(visitor: Visitor, stage: Stage) -> None:
     """One request at a time: the waiting one ends first."""
     page, device, url = opened(visitor, stage)
@@ -177,7 +177,6 @@ def test_a_passkey_is_the_second_factor_beside_a_password(visitor: Visitor, stag
     assert page.get_by_text("Step 3 of 4").is_visible()
 
 
-@pytest.mark.full
 def test_where_no_field_shows_it_the_browser_is_asked_by_the_button_alone(visitor: Visitor, stage: Stage) -> None:
     """D46: a request that waits is for a field whose suggestions it stands among."""
     page, device, url = opened(visitor, stage, NOTED)
@@ -207,7 +206,6 @@ def test_where_no_passkey_can_be_shown_a_recovery_code_is_the_way(visitor: Visit
     page.get_by_role("heading", level=1, name=CHOICE).wait_for()
 
 
-@pytest.mark.full
 def test_a_browser_without_passkeys_shows_no_button(visitor: Visitor, stage: Stage) -> None:
     """D46: and everything else works."""
     page, _, url = opened(visitor, stage, NO_PASSKEYS)
@@ -218,7 +216,6 @@ def test_a_browser_without_passkeys_shows_no_button(visitor: Visitor, stage: Sta
     page.get_by_role("heading", level=1, name="Enter your 6-digit code").wait_for()
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("visitor", [WITHOUT_SCRIPT], indirect=True)
 def test_without_script_there_is_no_button_and_the_password_works(visitor: Visitor, stage: Stage) -> None:
     """D46: passkeys are the one thing that needs JavaScript."""

@@ -54,7 +54,6 @@ def test_a_recovery_code_is_typed_in_its_own_field(visitor: Visitor, stage: Stag
     page.get_by_role("heading", level=1, name="Choose who you act for").wait_for()
 
 
-@pytest.mark.full
 def test_enter_in_the_field_sends_the_code_and_not_a_mail(visitor: Visitor, stage: Stage) -> None:
     """WCAG 3.2.2: the buttons of the other ways are a form of their own."""
     page = past_password(visitor, stage)

@@ -171,7 +171,6 @@ def test_the_command_on_a_dump_of_the_version_before_writes_its_entry_after_the_
         assert int(entries[-1][1]) > LEFT_OUT
 
 
-@pytest.mark.full
 def test_of_nodes_that_start_at_once_each_starts_or_each_refuses(tmp_path: Path) -> None:
     with postgresql(migrated=True) as url:
         assert race(url, STARTED, processes=NODES) == ["started"] * NODES
@@ -191,7 +190,6 @@ def test_another_timeline_alone_ends_what_may_be_missing_and_refuses_no_start(em
         assert asyncio.run(started(url)) == moment
 
 
-@pytest.mark.full
 def test_a_server_that_was_recovered_to_an_earlier_moment_starts_and_refuses_what_was_issued(
     empty_terminal: Terminal,
 ) -> None:
@@ -204,7 +202,6 @@ def test_a_server_that_was_recovered_to_an_earlier_moment_starts_and_refuses_wha
             assert noted(recovered.dsn(), "timeline") > noted(server.dsn(), "timeline")
 
 
-@pytest.mark.full
 def test_a_role_that_may_not_read_the_system_identifier_still_notices_another_database(
     empty_terminal: Terminal,
 ) -> None:

@@ -71,7 +71,6 @@ def test_a_newcomer_follows_the_printed_command_and_gets_a_token(running: Runnin
     assert "InvalidScope" in refused.stderr
 
 
-@pytest.mark.full
 def test_a_colleague_is_given_a_role_and_its_last_day_is_moved(running: Running, tmp_path: Path) -> None:
     """docs/api.md, "Use it"."""
     first = administer(running, tmp_path, CLIENT_ID="giver")

@@ -284,7 +284,6 @@ async def test_the_next_start_keeps_secrets_and_certificate_and_has_another_key(
     assert kept == again
 
 
-@pytest.mark.full
 def test_the_check_passes_on_the_network(tmp_path: Path) -> None:
     """Every signature, decryption and claim over TLS, two generations on one provider (D62)."""
     if hosting.own_address() is None:

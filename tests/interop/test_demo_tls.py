@@ -235,7 +235,6 @@ def test_starting_over_keeps_the_authority(tmp_path: Path) -> None:
         assert (path / "tls" / "localhost" / "ca.crt").read_bytes() == kept
 
 
-@pytest.mark.full
 async def test_one_directory_serves_http_and_https_in_turn(tmp_path: Path) -> None:
     """The authority is that of the first start with --tls, unless its file is gone."""
     authorities = []
@@ -251,7 +250,6 @@ async def test_one_directory_serves_http_and_https_in_turn(tmp_path: Path) -> No
     assert first == second != third
 
 
-@pytest.mark.full
 async def test_two_demos_at_once_have_ports_and_authorities_of_their_own(tmp_path: Path) -> None:
     for each in ("one", "two"):
         (tmp_path / each).mkdir()
@@ -263,7 +261,6 @@ async def test_two_demos_at_once_have_ports_and_authorities_of_their_own(tmp_pat
                 await http.get(f"{two.issuer}/healthz")
 
 
-@pytest.mark.full
 def test_the_check_passes_over_https(tmp_path: Path) -> None:
     """Every signature, decryption and claim, two generations on one provider (D62); the response modes of legacy."""
     options = ("--check", "--json", "--tls", "--issuers", "current,legacy", "--data-dir", str(tmp_path / "data"))

@@ -155,7 +155,6 @@ def test_a_callback_of_another_provider_is_refused(
             client.finish(changed)
 
 
-@pytest.mark.full
 @in_both_languages
 def test_one_client_uses_both_generations_side_by_side(serving: Serving, tmp_path: Path, language: str) -> None:
     """R-1: the generation is chosen per flow, by the same client_id; each code yields its own tokens."""

@@ -121,7 +121,6 @@ def test_a_person_signs_in_and_their_roles_are_read(
         assert [each["CP_Clnt_ID"] for each in service["Auth_Set"]["TP_Auth"]] == ["209912345D"]
 
 
-@pytest.mark.full
 def test_somebody_without_any_role_has_no_active_one(serving: Serving, tmp_path: Path) -> None:
     """D23: AuthInfo is there and counts nothing, TPAuthInfo is absent."""
     running = serving(preset="public-service")
@@ -133,7 +132,6 @@ def test_somebody_without_any_role_has_no_active_one(serving: Serving, tmp_path:
         assert (roles.active, "TPAuthInfo" in roles.payload) == ({}, False)
 
 
-@pytest.mark.full
 def test_a_client_whose_pkce_is_required_cannot_use_it(serving: Serving, tmp_path: Path) -> None:
     """Spec "Generations": this is what the member `pkce` changes; without the preset it is the default."""
     running = serving(preset="public-service")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.full
 
 
-@pytest.mark.full
 async def test_the_command_of_a_clients_page_runs_an_example_and_a_person_signs_in(tmp_path: Path) -> None:
     """docs/relying-parties.md: register, copy, run, sign in; nothing is filled in by hand."""
     keys = write_keys(tmp_path / "keys.json")

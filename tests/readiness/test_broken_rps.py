@@ -72,7 +72,6 @@ def test_each_defect_is_caught_by_its_case(current: RunningDemo, rp: RelyingPart
     assert caught(current, rp, defect) == ("warned" if CASES[defect].advice else "failed")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("defect", ONLY_FAPI2)
 def test_defects_that_only_fapi2_lets_through_are_caught_there(
     fapi2: RunningDemo, rp_of_fapi2: RelyingParty, defect: str
@@ -81,7 +80,6 @@ def test_defects_that_only_fapi2_lets_through_are_caught_there(
     assert caught(fapi2, rp_of_fapi2, defect) == "failed"
 
 
-@pytest.mark.full
 def test_without_a_defect_every_case_passes(
     current: RunningDemo, rp: RelyingParty, fapi2: RunningDemo, rp_of_fapi2: RelyingParty
 ) -> None:
