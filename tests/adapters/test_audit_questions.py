@@ -214,6 +214,7 @@ def test_what_an_actor_did_is_read_by_two_indexes(filled: Filled) -> None:
         assert "ix_audit_sign_ins" in plans[1], plans
 
 
+@pytest.mark.full
 def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_their_own_index(filled: Filled) -> None:
     """Dense beside other events they are found at once, rare ones without reading any other event."""
     [way] = ways(AuditQuery(actions=("sign_in.complete",)))
@@ -229,6 +230,7 @@ def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_their_own
     assert "Seq Scan" not in steps, steps
 
 
+@pytest.mark.full
 def test_the_last_sign_in_of_each_person_is_the_end_of_a_stretch_of_an_index(filled: Filled) -> None:
     """D84: one statement for a page of people, whatever number of times each has signed in, and for whom."""
     steps = "\n".join(filled.plan(filled.text(select_last_sign_ins)))
@@ -236,6 +238,7 @@ def test_the_last_sign_in_of_each_person_is_the_end_of_a_stretch_of_an_index(fil
     assert not any(word in steps for word in ("TEMP B-TREE", "Sort", "SCAN audit", "Seq Scan on audit")), steps
 
 
+@pytest.mark.full
 def test_the_health_of_a_page_of_clients_is_one_statement_of_look_ups(filled: Filled) -> None:
     """D53, D83: neither the audit nor the counters of other clients are read."""
     steps = "\n".join(filled.plan(filled.text(select_latest_uses)))

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.house.source import ROOT, listed, modules, nodes
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ def loaded(tree: ast.AST) -> Iterator[ast.ImportFrom | ast.Import]:
             yield from loaded(node)
 
 
+@pytest.mark.full
 def test_every_import_contract_holds() -> None:
     lint_imports = Path(sys.executable).with_name("lint-imports")
     result = subprocess.run(

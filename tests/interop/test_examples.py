@@ -107,6 +107,7 @@ def test_every_algorithm_and_shape_is_understood(
         assert client.sign_in(person).tells(person.name, "209900042K", *ROLES)
 
 
+@pytest.mark.full
 @each_language_or_one
 @pytest.mark.parametrize("generation", first_or_full([CURRENT, LEGACY]), ids=lambda each: each.name)
 def test_with_the_preset_of_the_public_service_every_example_signs_in(

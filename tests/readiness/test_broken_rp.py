@@ -20,6 +20,7 @@ from tests.readiness import broken_rp, small_provider
 from tests.readiness.broken_rp import FAILED, SIGNED_IN, RelyingParty
 from tests.readiness.broken_trust import DEFECTS
 from tests.readiness.small_provider import SmallProvider, rows
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -301,7 +302,7 @@ def test_each_defect_has_its_case() -> None:
     assert tuple(CASES) == DEFECTS
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("name", first_or_full(DEFECTS))
 def test_the_strict_one_does_the_right_thing_and_the_one_with_the_defect_does_not(
     scene: Callable[[str], Scene], name: str
 ) -> None:
@@ -310,7 +311,7 @@ def test_the_strict_one_does_the_right_thing_and_the_one_with_the_defect_does_no
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("defect", DEFECTS)
+@pytest.mark.parametrize("defect", first_or_full(DEFECTS))
 def test_a_defect_is_one_fault_alone(scene: Callable[[str], Scene], defect: str) -> None:
     """What else goes wrong with it is no other check that is missing."""
     failed = {name for name, judged in CASES.items() if name != "token-slow" and not judged(scene(defect))}
