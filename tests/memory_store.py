@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.oauth.errors import OAuthError
-from corpid.rules.transient import NO_LOSS, DataLoss, PipelinedVerb
 from corpid.stores import Clock, in_turn, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
+
+    from corpid.rules.transient import PipelinedVerb
 
 
 class _Entry(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ from corpid.rules.directory.names import user_name_profile
 from corpid.rules.oauth import api_client
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
-from corpid.rules.processes import ServerProcess
+from corpid.rules.server_processes import ServerProcess
 from corpid.settings import Settings, diagnostics
 from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.sql.registry import Registry, load_stores

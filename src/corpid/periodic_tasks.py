@@ -26,7 +26,7 @@ from corpid.flows.operations.process_reports import (
 from corpid.flows.operations.readiness import DATABASE, Readiness
 from corpid.flows.operations.signing_keys import SigningKeys, ensure_standby_key
 from corpid.rules.failures import StoreUnavailable
-from corpid.rules.processes import SEEN_EVERY_SECONDS
+from corpid.rules.server_processes import SEEN_EVERY_SECONDS
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from corpid.rules.data_loss import ClientClock
 from corpid.rules.directory.records import Change
 from corpid.rules.oauth.records import Client
-from corpid.rules.transient import ClientClock
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:

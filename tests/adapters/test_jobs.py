@@ -13,7 +13,7 @@ from corpid.flows.operations.audit_seals import SealVerification, verify
 from corpid.flows.operations.jobs import JobProgress, Jobs
 from corpid.rules.directory.access import DeploymentOperator, Forbidden
 from corpid.rules.failures import StoreUnavailable
-from corpid.rules.processes import JOB_KEPT_SECONDS, LOST_SECONDS, Job
+from corpid.rules.jobs import KEPT_SECONDS, LOST_SECONDS, Job
 from tests.world.clock import Clock
 
 if TYPE_CHECKING:
@@ -197,10 +197,10 @@ async def test_jobs_are_kept_for_thirty_days_after_they_started(place: Place) ->
         clock.pass_(60)
         second = await process.jobs.start(OPAL, KIND, work)
         await process.jobs.wait()
-        await jobs.clean_up(stores.registry, now=NOW + JOB_KEPT_SECONDS)
+        await jobs.clean_up(stores.registry, now=NOW + KEPT_SECONDS)
         listed = await jobs.list_jobs(stores.registry, actor=OPAL, now=clock())
         assert [each.job_id for each in listed] == [second.job_id, first.job_id]
-        await jobs.clean_up(stores.registry, now=NOW + JOB_KEPT_SECONDS + 1)
+        await jobs.clean_up(stores.registry, now=NOW + KEPT_SECONDS + 1)
         listed = await jobs.list_jobs(stores.registry, actor=OPAL, now=clock())
         assert [each.job_id for each in listed] == [second.job_id]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.rules.processes import ServerProcess
+from corpid.rules.server_processes import ServerProcess
 
 if TYPE_CHECKING:
     from tests.adapters.databases import Place

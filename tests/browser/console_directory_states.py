@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows.operations.audit_seals import SealVerification
 from corpid.rules.audit import AuditEvent
 from corpid.rules.audit_seals import SealFinding
-from corpid.rules.directory.differences import Members
+from corpid.rules.directory.members import Members
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -18,9 +18,9 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.rules.directory.values import RoleDescription
+from corpid.rules.jobs import Job
 from corpid.rules.limits import DAY
 from corpid.rules.oauth.refusals import ClientRefusal
-from corpid.rules.processes import Job
 from tests.browser.seeded import Recorder, Visit
 from tests.console.scene import REASON, console, in_console
 from tests.sign_in.world import World, entity, world

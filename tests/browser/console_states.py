@@ -20,7 +20,7 @@ from tests.sign_in.world import World, world
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.processes import ServerProcess
+    from corpid.rules.server_processes import ServerProcess
 
 AT: Final = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 OPS: Final = CommandLine(by="tests@here")

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Operator
-from corpid.rules.processes import Job
+from corpid.rules.jobs import Job
 from tests.browser.stage import Stage, Visitor, shows, staged, with_and_without_script
 
 if TYPE_CHECKING:

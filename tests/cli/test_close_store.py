@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid import engines, settings
-from corpid.rules.processes import ServerProcess
+from corpid.rules.server_processes import ServerProcess
 from tests.engines import RedisServer
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from corpid.cli.doctor import local_checks, request_checks
 from corpid.cli.doctor.deployment import RawResponse
 from corpid.rules.audit import AuditEvent
 from corpid.rules.directory.records import Change, Membership
-from corpid.rules.processes import ServerProcess
+from corpid.rules.server_processes import ServerProcess
 from tests import engines
 from tests.clusters import RedisCluster
 from tests.machine import free_port, key_file

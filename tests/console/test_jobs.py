@@ -11,7 +11,7 @@ from corpid.flows.operations.audit_seals import Sealer, SealVerification
 from corpid.rules.audit import AuditEvent
 from corpid.rules.audit_seals import SealFinding
 from corpid.rules.directory.access import CommandLine
-from corpid.rules.processes import LOST_SECONDS, Job
+from corpid.rules.jobs import LOST_SECONDS, Job
 from tests.console.scene import WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.sign_in.world import World, new_world
 

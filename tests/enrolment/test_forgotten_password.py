@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corpid.flows.authentication import throttle
 from corpid.flows.authentication.sign_in import no_second_factor
 from corpid.flows.background_tasks import WAITING
-from corpid.rules import callers
+from corpid.rules import networks
 from corpid.rules.authentication import totp
 from corpid.rules.limits import CODE_MISSES, PASSWORD_LINK_SECONDS, RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS
 from tests.contexts import context
@@ -179,7 +179,7 @@ async def test_a_crowd_of_requests_from_some_networks_keeps_the_email_of_nobody_
     async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         for number in range(WAITING):
-            stranger = callers.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
+            stranger = networks.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
             made.provider.background_tasks.later(_nothing, place=stranger)
         await ask(made, "nina", "203.0.113.5")
         assert [email.to for email in postbox.emails] == [MAILBOX]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from corpid.rules.transient import KNOWN_AFTER_SECONDS
+from corpid.rules.data_loss import KNOWN_AFTER_SECONDS
 from corpid_dev.relying_party.interfaces import CURRENT, LEGACY, Interface
 from tests.engines import RedisServer
 from tests.interop.dishonest import pushed_with

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import own_data
-from corpid.rules.directory.differences import compare_members
 from corpid.rules.directory.document import entry_text, parse
+from corpid.rules.directory.members import compare_members
 from corpid.rules.directory.memberships import InvalidDetails, check_details
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import MEMBERSHIP, InvalidObject, parse_object, to_json_object

@@ -12,7 +12,7 @@ import asyncpg
 import httpx
 import pytest
 
-from corpid.rules.transient import KNOWN_AFTER_SECONDS
+from corpid.rules.data_loss import KNOWN_AFTER_SECONDS
 from tests.engines import RedisServer, postgresql
 from tests.many.nodes import Person, running, signed_in, within
 from tests.many.test_data_loss import at, lose, recovering

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.limits import INTERACTION_SECONDS
-from corpid.rules.transient import NO_LOSS, DataLoss
 from tests.protocol.deployment import ISSUER, PAR, fill
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World

@@ -27,7 +27,7 @@ from corpid.rules.directory.access import (
 from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
 from corpid.rules.hourly_counts import PERIODS, Period
 from corpid.rules.limits import DAY, KEY_PUBLISHED_BEFORE_USE_SECONDS
-from corpid.rules.processes import GONE_SECONDS
+from corpid.rules.server_processes import GONE_SECONDS
 from corpid.rules.signing_keys import KEPT_SECONDS
 from tests.api.calling import calling
 from tests.protocol.test_refusal_reasons import line_of

@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from corpid.rules.processes import LOST_SECONDS
+from corpid.rules.jobs import LOST_SECONDS
 from corpid_dev.relying_party.browser import Browser
 from tests.machine import free_port
 from tests.web.processes import DIRECTORY, RINA, command, serving

@@ -24,7 +24,7 @@ from corpid.rules.audit import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.failures import OrderlyStopRefused
 from corpid.rules.limits import DAY, MINUTE
-from corpid.rules.processes import live
+from corpid.rules.server_processes import live
 from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
 from corpid.stores.sql import backup as copies

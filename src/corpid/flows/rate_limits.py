@@ -19,8 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from corpid.flows import namespaces
-from corpid.rules.callers import is_loopback, neighbourhood, site
 from corpid.rules.failures import StoreUnavailable
+from corpid.rules.networks import is_loopback, neighbourhood, site
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from corpid.flows.rate_limits import LimitCounts, RateLimits
 from corpid.rules.audit import AuditAction, AuditEvent
-from corpid.rules.callers import device
+from corpid.rules.authentication import devices
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from corpid.rules.diagnostics import Finding
     from corpid.rules.directory.access import Actor
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
-    from corpid.rules.processes import ServerProcess
+    from corpid.rules.server_processes import ServerProcess
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientStore
 
@@ -259,7 +259,7 @@ class RequestContext:
 
         Source: RFC 9110 §10.1.5
         """
-        return device(self.user_agent) if self.user_agent else ""
+        return devices.device(self.user_agent) if self.user_agent else ""
 
     @property
     def day(self) -> date:

@@ -14,7 +14,7 @@ from corpid.rules.characters import printable
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.processes import VERSION, ServerProcess, differences, live
+from corpid.rules.server_processes import VERSION, ServerProcess, differences, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

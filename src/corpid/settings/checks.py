@@ -22,7 +22,7 @@ from corpid.stores import transient
 from corpid.web.http.addresses import HEALTH_PATHS
 
 if TYPE_CHECKING:
-    from corpid.rules.callers import Network
+    from corpid.rules.networks import Network
 
 DOMAIN: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 PLAIN: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*")

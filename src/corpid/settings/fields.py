@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from corpid.rules.authentication.passwords import HashCost, parse_hash_cost
-from corpid.rules.callers import Network
+from corpid.rules.networks import Network
 from corpid.rules.oauth.records import ALG_OF_KEY
 from corpid.settings import checks
 from corpid.stores.transient import EngineType, engine_type, transient_urls

@@ -50,9 +50,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import sqlalchemy as sa
 
 from corpid.rules.authentication.totp import last_step_spent
+from corpid.rules.data_loss import DataLoss, are_known
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.rules.transient import DataLoss, PipelinedVerb, are_known
 from corpid.stores import Clock, WrappedStore
 from corpid.stores.sql import database_identity
 from corpid.stores.sql.clients import begin_client_clocks
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from corpid.rules.audit import AuditEvent
+    from corpid.rules.transient import PipelinedVerb
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.transient import SqlTransientStore
     from corpid.stores.transient import TransientBatch, TransientStore

@@ -42,8 +42,9 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 import lmdb
 
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.failures import StoreUnavailable
-from corpid.rules.transient import NO_LOSS, DataLoss, EngineCondition, PipelinedVerb
+from corpid.rules.transient import EngineCondition, PipelinedVerb
 from corpid.stores import READINESS, READINESS_SECONDS, Clock, machine_start, milliseconds
 from corpid.stores.transient import OpenedStore, OrderlyStops, TransientEngine
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from corpid.rules.transient import DataLoss, EngineCondition, PipelinedVerb
+    from corpid.rules.data_loss import DataLoss
+    from corpid.rules.transient import EngineCondition, PipelinedVerb
 
 
 class TransientBatch(Protocol):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import Provider, RequestContext
-    from corpid.rules.callers import Network
     from corpid.rules.directory.records import ListedTestPerson
+    from corpid.rules.networks import Network
     from corpid.rules.oauth.authorization_request import AuthorizationResponse
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.web.pages.components import Link

@@ -23,8 +23,8 @@ from corpid.flows.account.links import PATH as LINK_PATH
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, CONSOLE_PATH, PORTAL_PATH, RECOVERY_PATH, SIGN_OUT_PATH
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.registry_cache import RegistryCache
-from corpid.rules.callers import lies_in
 from corpid.rules.limits import STATE_CHARACTERS
+from corpid.rules.networks import lies_in
 from corpid.rules.oauth import api_client, discovery, parameters, tokens
 from corpid.rules.oauth.errors import ContentTooLarge, InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import ClientRefusal, Reason

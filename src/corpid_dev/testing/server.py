@@ -29,11 +29,11 @@ from corpid.engines import StartError
 from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.authentication.totp import STEP_SECONDS
-from corpid.rules.callers import is_loopback
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.records import Conflict, LastOwnerRemoved, ListedTestPerson
 from corpid.rules.failures import StoreUnavailable
+from corpid.rules.networks import is_loopback
 from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules
 from corpid.web.http.server import CertificateUnusable, ListenError, bind

@@ -13,12 +13,7 @@ from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_clocks import ClockSkews
 from corpid.flows.operations.process_reports import Registration
 from corpid.flows.request_context import Provider, request_context
-from corpid.rules.directory.records import Change
-from corpid.rules.failures import StoreUnavailable
-from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.rules.oauth.client_assertion import Assertion
-from corpid.rules.oauth.errors import InvalidClient, OAuthError, TemporarilyUnavailable
-from corpid.rules.transient import (
+from corpid.rules.data_loss import (
     CHECKED_SECONDS,
     KNOWN_AFTER_SECONDS,
     LARGEST_RECORDED,
@@ -26,6 +21,11 @@ from corpid.rules.transient import (
     PERIOD_SECONDS,
     DataLoss,
 )
+from corpid.rules.directory.records import Change
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.rules.oauth.client_assertion import Assertion
+from corpid.rules.oauth.errors import InvalidClient, OAuthError, TemporarilyUnavailable
 from corpid.stores.data_loss import forget
 from corpid.stores.sql.statements import Statement
 from corpid.stores.sql.tables import client_clocks as client_clocks_table
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.rules.processes import ServerProcess
+    from corpid.rules.server_processes import ServerProcess
 
 NOTICED = 3
 """seconds until every process has noticed a loss"""

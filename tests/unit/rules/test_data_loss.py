@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
-from corpid.rules.transient import NO_LOSS, DataLoss
 
 LOST = DataLoss(name="0001700000003000-a1b2-c3d4", reject_issued_before=1_700_000_013.0, complete_from=1_700_000_003.0)
 

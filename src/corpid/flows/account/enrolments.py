@@ -33,7 +33,6 @@ from corpid.rules.audit import AuditEvent
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.records import EmailChange, FactorLink, LinkPurpose, Passkey
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.callers import site
 from corpid.rules.directory import names
 from corpid.rules.directory.access import ANONYMOUS, SYSTEM
 from corpid.rules.directory.records import Entity, User
@@ -45,6 +44,7 @@ from corpid.rules.limits import (
     RECOVERIES_PER_ADDRESS,
     SHOWN_ONCE_SECONDS,
 )
+from corpid.rules.networks import site
 from corpid.texts import InvalidInput, phrase
 
 if TYPE_CHECKING:

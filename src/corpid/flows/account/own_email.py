@@ -21,7 +21,7 @@ from corpid.rules.authentication.records import EmailChange, NewLink, code_from,
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory import names, values
 from corpid.rules.directory.access import Object, Person, authorise
-from corpid.rules.directory.differences import masked_address
+from corpid.rules.directory.members import masked_address
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import channel
 from corpid.rules.limits import CODE_MISSES, EMAIL_CODES_PER_ADDRESS, EMAIL_CODES_PER_PERSON, EMAIL_UNDO_SECONDS

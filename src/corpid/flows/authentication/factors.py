@@ -17,12 +17,12 @@ from corpid.rules.authentication.passwords import HashingSource, require_allowed
 from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.authentication.totp import DIGITS, WrongCode
-from corpid.rules.callers import neighbourhood
 from corpid.rules.characters import typed_code
 from corpid.rules.directory import names
 from corpid.rules.directory.records import Account, User
 from corpid.rules.failures import PasswordsBusy
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
+from corpid.rules.networks import neighbourhood
 from corpid.texts import Phrase, counted
 
 if TYPE_CHECKING:

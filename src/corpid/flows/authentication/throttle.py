@@ -44,8 +44,8 @@ from corpid.rules.authentication.throttling import (
     one_more,
     pause_after,
 )
-from corpid.rules.callers import neighbourhood, site
 from corpid.rules.limits import CODE_GUESSES, FACTOR_CHANGES, HOUR, MINUTE
+from corpid.rules.networks import neighbourhood, site
 from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:

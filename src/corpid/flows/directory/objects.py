@@ -18,8 +18,8 @@ from corpid.flows.directory.members import find_person
 from corpid.flows.directory.person_names import read_invited, read_user_names
 from corpid.flows.directory.write import Refused, RequestDetails, object_of, write_changes
 from corpid.rules.directory.access import ALL_SCOPES, ApiClient, Forbidden, Object, authorise, refuse_early
-from corpid.rules.directory.differences import mask_text
 from corpid.rules.directory.lists import MEMBERS, ListTotal
+from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
 from corpid.rules.directory.objects import (

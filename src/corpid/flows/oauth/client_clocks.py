@@ -9,13 +9,13 @@ import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from corpid.rules.transient import (
+from corpid.rules import data_loss
+from corpid.rules.data_loss import (
     CHECKED_SECONDS,
     LARGEST_RECORDED,
     LARGEST_SKEW,
     DataLoss,
     are_known,
-    may_not_record,
     period_at,
     skew_of,
 )
@@ -139,7 +139,7 @@ class ClockSkews:
         recorded = self._registry.client_clocks
         if not are_known(await recorded.recorded_since(), lost_at=lost_at):
             return None
-        if may_not_record(await self._registry.server_processes.list_all(), self._version, now=moment):
+        if data_loss.may_not_record(await self._registry.server_processes.list_all(), self._version, now=moment):
             return None
         clock = await recorded.find(client_id)
         largest = clock.largest(period_at(moment)) if clock is not None else None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.audit_seals import SealVerification
     from corpid.flows.operations.jobs import JobProgress
     from corpid.flows.request_context import Provider
-    from corpid.rules.processes import Job
+    from corpid.rules.jobs import Job
     from corpid.stores.sql.registry import Registry
 
 _EXAMINED: Final = 2000

@@ -13,7 +13,7 @@ from corpid.flows.directory.write import audit_event
 from corpid.rules.audit import AuditAction, AuditEvent
 from corpid.rules.directory.access import SYSTEM, Actor, Object, authorise
 from corpid.rules.failures import StoreUnavailable
-from corpid.rules.processes import HEARTBEAT_SECONDS, JOB_KEPT_SECONDS, Job, JobKind, judge
+from corpid.rules.jobs import HEARTBEAT_SECONDS, KEPT_SECONDS, Job, JobKind, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -163,7 +163,7 @@ async def clean_up(registry: Registry, *, now: float) -> None:
     """
     for each in await registry.jobs.list_running():
         await _end_lost(registry, each, now=now)
-    await registry.jobs.remove_old(before=int(now) - JOB_KEPT_SECONDS)
+    await registry.jobs.remove_old(before=int(now) - KEPT_SECONDS)
 
 
 async def list_jobs(registry: Registry, *, actor: Actor, now: float) -> list[Job]:

@@ -28,7 +28,7 @@ from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationRules
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Client
-from corpid.rules.processes import ServerProcess, find_differing, is_live, live
+from corpid.rules.server_processes import ServerProcess, find_differing, is_live, live
 from corpid.rules.signing_keys import KeyDate, ProviderKey
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.operations.readiness import recovering_until
-from corpid.rules.processes import KEPT_SECONDS, VERSION, ServerProcess, differences, live
-from corpid.rules.transient import may_not_record
+from corpid.rules.data_loss import may_not_record
+from corpid.rules.server_processes import KEPT_SECONDS, VERSION, ServerProcess, differences, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, g
 
 import msgspec
 
-from corpid.rules.directory.differences import mask_text
 from corpid.rules.directory.document import NOUNS, OWN_FACTORS, SECTIONS, TEST, DirectoryDocument, DocumentEntry, Kind
 from corpid.rules.directory.lists import MEMBERS, RECORD_LISTS, RecordList
+from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, JsonDocument, nodes, pointer
 from corpid.rules.directory.records import (

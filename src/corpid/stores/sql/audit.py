@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from corpid.rules.audit import PERSONAL_DETAILS, AuditAction, AuditEntry, AuditEvent, AuditPart, AuditQuery, StoredEntry
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
-from corpid.rules.directory.differences import Members, compare_members
+from corpid.rules.directory.members import Members, compare_members
 from corpid.rules.directory.records import Conflict
 from corpid.stores.sql.columns import (
     LIMIT,

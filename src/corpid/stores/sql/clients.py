@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 import msgspec
 import sqlalchemy as sa
 
+from corpid.rules.data_loss import ClientClock
 from corpid.rules.directory.words import words_of
 from corpid.rules.hourly_counts import UNKNOWN_CLIENT, CountOfReason, HourlyCount, LatestUse, Point
 from corpid.rules.limits import HOUR
@@ -16,7 +17,6 @@ from corpid.rules.oauth.consent import Consent
 from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.oauth.refusals import ClientRefusal
-from corpid.rules.transient import ClientClock
 from corpid.stores import milliseconds
 from corpid.stores.sql.audit import AuditedPart
 from corpid.stores.sql.columns import (

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.rules.directory.differences import Members
-from corpid.rules.processes import Job, ServerProcess
+from corpid.rules.directory.members import Members
+from corpid.rules.jobs import Job
+from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql.audit import Audit, AuditedPart
 from corpid.stores.sql.columns import LIMIT, integer_parameter, record_table
 from corpid.stores.sql.statements import Database, Part, Statement, insert, parameters, upsert

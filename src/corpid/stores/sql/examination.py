@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.rules.oauth.records import Client
-from corpid.rules.processes import ServerProcess
+from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql import schema, tables
 from corpid.stores.sql.clients import CLIENTS
 from corpid.stores.sql.columns import columns

@@ -19,7 +19,7 @@ from corpid.rules.authentication.records import (
     PersonFactors,
 )
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.differences import Members, compare_members, merge_members
+from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.rules.directory.records import Account, Conflict, NameRefused, User
 from corpid.rules.directory.sources import sources_after
 from corpid.rules.directory.words import words_of

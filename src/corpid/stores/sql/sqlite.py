@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from corpid.rules.transient import DataLoss
+    from corpid.rules.data_loss import DataLoss
     from corpid.stores.transient import TransientBatch, TransientStore
 
 

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from corpid.rules.audit import AuditAction
 from corpid.rules.authentication.records import Credentials, EmailChange, FactorLink, Passkey, Session
 from corpid.rules.authentication.throttling import CodeGuesses
+from corpid.rules.data_loss import ClientClock
 from corpid.rules.directory.access_review import AccessReview, ReviewDecision
 from corpid.rules.directory.notices import HEAD_START_SECONDS, WAITED_FOR, QueuedNotice
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
@@ -34,13 +35,13 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.values import NO_END
 from corpid.rules.hourly_counts import HourlyCount
+from corpid.rules.jobs import Job
 from corpid.rules.oauth.consent import Consent
 from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import FetchedKeySet
 from corpid.rules.oauth.refusals import ClientRefusal
-from corpid.rules.processes import Job, ServerProcess
+from corpid.rules.server_processes import ServerProcess
 from corpid.rules.signing_keys import ProviderKey
-from corpid.rules.transient import ClientClock
 from corpid.stores.sql.columns import (
     METADATA,
     TEXT,

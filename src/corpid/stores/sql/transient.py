@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.rules.transient import NO_LOSS, DataLoss, PipelinedVerb
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.stores import READINESS, READINESS_SECONDS, in_turn, milliseconds
 from corpid.stores.sql.columns import LIMIT, integer_parameter
 from corpid.stores.sql.statements import NOW, Database, IsAmong, Statement, Transaction, by_shape, insert, parameters
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.dialects.sqlite import Insert
 
+    from corpid.rules.transient import PipelinedVerb
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
 _CHUNK: Final = 500

@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import msgspec
 
+from corpid.rules.data_loss import NO_LOSS, DataLoss, are_known
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
-from corpid.rules.transient import NO_LOSS, DataLoss, EngineCondition, PipelinedVerb, are_known
+from corpid.rules.transient import EngineCondition, PipelinedVerb
 from corpid.stores import READINESS, READINESS_SECONDS, Clock, milliseconds
 from corpid.stores.transient import OpenedStore, OrderlyStops, TransientEngine
 from corpid.stores.valkey import incarnations

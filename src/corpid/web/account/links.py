@@ -43,10 +43,10 @@ from corpid.flows.directory.acceptance import AlreadyBelongs
 from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.namespaces import REJECTED_FORM
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.callers import neighbourhood
-from corpid.rules.directory.differences import masked_address
 from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
+from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
 from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web.account import enrolment

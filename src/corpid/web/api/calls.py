@@ -24,7 +24,7 @@ from corpid.flows.directory.write import IdentifierConflict, NoReason, Refused
 from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, KeyReused, once_at_end, run_once
 from corpid.rules.directory.access import ApiClient, Forbidden
-from corpid.rules.directory.differences import visible_members
+from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.memberships import InvalidDetails
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, json_value

@@ -19,8 +19,8 @@ from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.flows.operations import erasure
 from corpid.rules.directory import memberships
 from corpid.rules.directory.access import ALL_SCOPES, Object, refuse_early
-from corpid.rules.directory.differences import visible_members
 from corpid.rules.directory.lists import DELETION_REQUESTS
+from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.memberships import details_of, email_state, was_invitation
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN, Json

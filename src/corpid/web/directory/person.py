@@ -17,7 +17,6 @@ from corpid.flows.directory.members import ChangePreview, MemberAccess, UnknownM
 from corpid.flows.directory.write import Refused, RequestDetails, plan_endings
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
-from corpid.rules.callers import neighbourhood
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Condition, Forbidden
 from corpid.rules.directory.access_texts import title_changes
@@ -36,6 +35,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.roles import RoleRecords, reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
+from corpid.rules.networks import neighbourhood
 from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.access import ALREADY_REQUESTED, CHANGE, NEW, REMOVE, this_member, to_person
 from corpid.web.directory.history import HISTORY, show_last_changes

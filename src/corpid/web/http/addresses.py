@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from corpid.rules.callers import Network, is_loopback
+from corpid.rules.networks import Network, is_loopback
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 HEALTH_PATHS: Final = ("/healthz", "/readyz")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from corpid.rules.callers import Network
+    from corpid.rules.networks import Network
     from corpid.rules.probes import Probe
     from corpid.web.telemetry.access_log import LogFields
 

@@ -8,7 +8,7 @@ from corpid.flows.operations import overview as flow
 from corpid.flows.operations import readiness
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import DAY
-from corpid.rules.processes import VERSION
+from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.operations.clients import (
     CLIENT,

@@ -30,7 +30,7 @@ from corpid.web.sites import FormResult, NotFound, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.processes import Job, JobEvent, JobKind
+    from corpid.rules.jobs import Job, JobEvent, JobKind
 
 JOBS: Final = "jobs"
 VERIFY: Final = "verify-audit"

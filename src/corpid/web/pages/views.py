@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.authentication.sign_in import SecondFactorMethod
-from corpid.rules.directory.differences import masked_address
+from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.components import FormView, Link, PageView, ViewPart

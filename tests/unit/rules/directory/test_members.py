@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from corpid.rules.authentication.records import Credentials, FactorLink, Passkey
-from corpid.rules.directory.differences import compare_members, disclosures, mask_text, merge_members, visible_members
+from corpid.rules.directory.members import compare_members, disclosures, mask_text, merge_members, visible_members
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import RECORDS, ChangeRequest, Membership, Service, User
 from corpid.rules.directory.values import Parameter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from corpid.rules import diagnostics
-from corpid.rules.processes import GONE_SECONDS, ServerProcess, find_differing, live
+from corpid.rules.server_processes import GONE_SECONDS, ServerProcess, find_differing, live
 
 NOW = 1_800_000_000
 ONE = ServerProcess(

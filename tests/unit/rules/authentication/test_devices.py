@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.callers import device
+from corpid.rules.authentication.devices import device
 
 APPLE = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
 CHROME = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/139.0.0.0"
