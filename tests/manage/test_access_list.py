@@ -430,6 +430,6 @@ async def test_the_list_is_downloaded_as_it_is_filtered(made: World, monkeypatch
     assert lines[1] == "Marcus Lee,marcus,marcus@acme.example,'=Harbour,Approver,,Permit Year: 2026,,"
     assert lines[2] == "Marcus Lee,marcus,marcus@acme.example,'=Harbour,Checker,Jurong,Permit Year: 2026,,2099-12-31"
     assert len(lines) == 3
-    monkeypatch.setattr(lists, "MOST_EXPORTED", 1)
+    monkeypatch.setattr(lists, "MOST_DOWNLOADED", 1)
     await go(made, browser, "access/csv?service=HARBOUR")
     assert browser.response.text.splitlines()[-1].startswith('"This file is not complete.')

@@ -86,7 +86,7 @@ async def test_the_end_of_many_asks_for_a_reason_if_any_of_them_needs_approval()
 async def test_the_list_of_people_that_is_downloaded_is_bounded(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """D83: a whole list of any length kept every other request waiting; its last line says that it is not complete."""
     await crowd(made, 7)
-    monkeypatch.setattr(lists, "MOST_EXPORTED", 5)
+    monkeypatch.setattr(lists, "MOST_DOWNLOADED", 5)
     monkeypatch.setattr(people, "_EXPORTED_AT_ONCE", 2)
     browser = await in_portal(made, "people/list.csv?q=Temp")
     assert browser.response is not None

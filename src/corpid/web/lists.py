@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 SORT: Final = "sort"
 """the parameter of the order"""
-MOST_EXPORTED: Final = 10_000
+MOST_DOWNLOADED: Final = 10_000
 """lines of a downloaded list"""
 _NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
 """the last line of a file that stops before the list does"""
@@ -38,10 +38,7 @@ def sorting_column(
     *,
     narrow: Literal["", "end", "hidden"] = "",
 ) -> Column:
-    """The head of a column that sorts the list.
-
-    The other way if it does so already. Source: D83
-    """
+    """A head that sorts the list, or reverses its order. Source: D83"""
     address = at.path(page, **kept, **{SORT: f"-{name}" if sort == name else name})
     if sort.removeprefix("-") != name:
         return Column(heading, address, narrow=narrow)
@@ -62,9 +59,9 @@ async def export_list(
     The last line says so if there are more. Source: D83
     """
     say = translator_of(at.visit.user.language)
-    file, left = CsvFile(), MOST_EXPORTED
+    file, left = CsvFile(), MOST_DOWNLOADED
     file.write(say.say(each) if isinstance(each, Phrase) else each for each in columns)
-    async for each in read_all(read, most=MOST_EXPORTED + 1, at_once=at_once):
+    async for each in read_all(read, most=MOST_DOWNLOADED + 1, at_once=at_once):
         if not left:
             file.write([say.say(_NOT_ALL)])
             break

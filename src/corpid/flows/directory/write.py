@@ -201,8 +201,8 @@ class RequestDetails(msgspec.Struct, frozen=True):
     """makes the identifier of the request, with the moment"""
     event: AuditEvent | None = None
     """that it was made, if not the actor's own say"""
-    needed: bool = False
-    """whether it is made even for changes that need no approval: others that were confirmed with them do"""
+    approval_needed: bool = False
+    """whether approval is requested even if these changes alone need none: others that were confirmed with them do"""
 
 
 class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,13 +232,13 @@ async def write_changes(
     """Write changes with their events, or request what needs approval.
 
     This is the only way from a door to the store: authorise, check the records that would result, ask for approval or
-    write. What a change was planned on must still be so. Returns the request, None if the changes were written. `asking` is how a request would be made, or the one
+    write. Returns the request, None if the changes were written. `asking` is how a request would be made, or the one
     that is carried out; without it what needs approval is refused. `planned` changes have been checked by a plan.
     `seen` are further records that the caller has decided on. Level and roles end with a membership, each with an event; a
     request names them. `batch` names changes that belong together, in the event of each.
     `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
     access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
-    would go, ChangedMeanwhile if what was decided on is no longer so), StoreUnavailable. Source: SECURITY.md, D53, D55,
+    would go, ChangedMeanwhile if a record has changed since the change was planned), StoreUnavailable. Source: SECURITY.md, D53, D55,
     D57, D59, D60
     """
     approved = asking if isinstance(asking, ApprovedRequest) else None
@@ -248,7 +248,7 @@ async def write_changes(
     elif is_of_entity(actor):  # a plan knows no names of other members
         await _check_members(registry, changes)
     to_make = None
-    needed = found.needing or (isinstance(asking, RequestDetails) and asking.needed)
+    needed = found.needing or (isinstance(asking, RequestDetails) and asking.approval_needed)
     if needed and is_of_entity(actor) and approved is None:
         if not isinstance(asking, RequestDetails) or isinstance(actor, ProvisioningToken):
             needing = found.needing[0]
@@ -274,7 +274,7 @@ async def write_changes(
             detail = {**detail, "batch": batch or actor.request_id}
         written = await in_thread_if_many(partial(record_changes, found, detail), len(changes))
         written += await _end_clients(registry, actor, changes)
-        guards += guard_records(each for each in changes if each.seen is None)  # else the store compares it
+        guards += guard_records(each for each in changes if each.seen is None)  # the store compares one that has `seen`
     if approved is not None:
         decision = Change(approved.before, approved.after, approved.event)
         written += [decision, *guard_records([decision])]

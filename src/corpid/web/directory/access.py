@@ -372,16 +372,16 @@ async def give_access(at: PortalContext) -> FormResult:
 
 async def submit_roles(
     at: PortalContext, person: Member, changes: Sequence[Change], done: str, *, shown: Sequence[Member] = (),
-    needed: bool = False,
+    approval_needed: bool = False,
 ) -> FormResult:  # fmt: skip
     """Write changes of a person's roles or request them.
 
-    Says which, on the person's page. `shown` are further people whom the form showed; `needed` is as in
-    `request_details`. Raises InvalidInput, also if it was shown for somebody else. Source: D68
+    Says which, on the person's page. `shown` are further people whom the form showed; `approval_needed`
+    is as in `request_details`. Raises InvalidInput, also if it was shown for somebody else. Source: D68
     """
     at.check_names(names_shown(person, *shown))
     saved = FormResult(done, f"{PERSON}/{person.membership.membership_id}")
-    return await at.submit_changes(changes, saved, of=person.membership, needed=needed)
+    return await at.submit_changes(changes, saved, of=person.membership, approval_needed=approval_needed)
 
 
 # --- changing a role, or taking it away
@@ -644,7 +644,7 @@ async def copy_access(at: PortalContext) -> FormResult:
             phrase("Choose what to copy."), field=box(copies.found[0][0], at.context.today) if copies.found else ""
         )
     needed = await _needs_approval(at, copies)
-    return await submit_roles(at, person, chosen, "access-given", shown=[colleague], needed=needed)
+    return await submit_roles(at, person, chosen, "access-given", shown=[colleague], approval_needed=needed)
 
 
 # --- from a table

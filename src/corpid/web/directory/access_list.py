@@ -362,7 +362,7 @@ async def check_end(
         if not roles:
             raise InvalidInput(_CHOOSE)
         changes = [Change(each.row, None) for each in roles]
-        asking = at.request_details(needed=needs)
+        asking = at.request_details(approval_needed=needs)
         outcome = await await_change(write_selected(at.registry, at.actor, changes, asking=asking))
         requests = outcome.requests
         if outcome.stopped is not None:

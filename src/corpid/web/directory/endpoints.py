@@ -145,7 +145,7 @@ async def show_settings(at: PortalContext) -> View:
     )
 
 
-async def show_setting(at: PortalContext) -> View:
+async def show_approval_setting(at: PortalContext) -> View:
     """The entity's choice of which changes need approval; for owners."""
     if at.actor.level != "owner":
         raise NotFound
@@ -172,7 +172,7 @@ async def show_setting(at: PortalContext) -> View:
     )
 
 
-async def save_setting(at: PortalContext) -> FormResult:
+async def save_approval_setting(at: PortalContext) -> FormResult:
     """Change which changes need approval, or request it. Raises InvalidInput. Source: D55"""
     if at.actor.level != "owner":
         raise NotFound
@@ -196,7 +196,7 @@ _SETTINGS: Final = Section[PortalContext](
     name=SETTINGS,
     pages={
         SETTINGS: PortalPage(view=show_settings),
-        APPROVALS_SETTING: PortalPage(view=show_setting, submit=save_setting, fresh=True),
+        APPROVALS_SETTING: PortalPage(view=show_approval_setting, submit=save_approval_setting, fresh=True),
     },
     fields=frozenset({"reason", "approvals"}),
     changes={"approvals-changed": phrase("The approval setting changes.")},

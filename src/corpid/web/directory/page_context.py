@@ -108,26 +108,32 @@ class PortalContext(PageContext[PortalRequest]):
             raise InvalidInput(NO_REASON, field="reason")
         return typed
 
-    def request_details(self, *, needed: bool = False) -> RequestDetails:
+    def request_details(self, *, approval_needed: bool = False) -> RequestDetails:
         """A request by the form, with its reason.
 
-        It is `needed` if the form said that nothing changes before somebody approves it. Raises InvalidInput as `reason`.
-        Source: D55
+        `approval_needed` says that the form promised that nothing changes before somebody approves it. Raises
+        InvalidInput as `reason`. Source: D55
         """
-        return RequestDetails(self.reason(needed=needed), self.context.now, self.provider.new_id(), needed=needed)
+        reason = self.reason(needed=approval_needed)
+        return RequestDetails(reason, self.context.now, self.provider.new_id(), approval_needed=approval_needed)
 
     async def submit_changes(
-        self, changes: Sequence[Change], saved: FormResult, *, of: Membership | None = None, needed: bool = False
+        self,
+        changes: Sequence[Change],
+        saved: FormResult,
+        *,
+        of: Membership | None = None,
+        approval_needed: bool = False,
     ) -> FormResult:
         """Write changes of records as they were read, or request them.
 
         Returns `saved`, or the page of the request. The reason is that of the form; `of` is the membership of the
-        person concerned, as it was read; `needed` is as in `request_details`. Raises InvalidInput as `await_change`.
+        person concerned, as it was read; `approval_needed` is as in `request_details`. Raises InvalidInput as `await_change`.
         Source: D55, D68
         """
         seen = [Precondition(Membership, of.key, of)] if of is not None else ()
         writing = write_changes(
-            self.registry, self.actor, changes, asking=self.request_details(needed=needed), seen=seen
+            self.registry, self.actor, changes, asking=self.request_details(approval_needed=approval_needed), seen=seen
         )
         return saved_or_requested(await await_change(writing), saved)
 

@@ -486,7 +486,7 @@ async def ask_selected(at: PortalContext) -> Check | Page:
 
     async def write() -> FormResult:
         try:
-            asking = at.request_details(needed=preview.needs_approval)
+            asking = at.request_details(approval_needed=preview.needs_approval)
             outcome = await write_bulk(at.registry, preview, actor=at.actor, asking=asking)
         except REFUSALS as error:
             raise rejected(error, entity=at.entity) from None
