@@ -221,3 +221,31 @@ async def test_invitations_with_a_role_wait_where_roles_need_approval(made: Worl
     await browser.fill_and_submit("people", reason="New colleagues")
     assert "Nothing changes until it is approved" in browser.page.text
     assert not await made.audit("membership.invite")
+
+
+async def test_a_check_that_promised_approval_sends_nothing_without_it(made: World) -> None:
+    """D55: though what needs the approval is taken away on the check itself."""
+    await staffed(made)
+    await employed(made, "bob", "Bob Lim")
+    await appoint(made, who="bob", level="owner")
+    await demand(made, "roles")
+    browser = await in_portal(made, "invite")
+    await browser.fill_and_submit(name="Kim Lee", email="kim@acme.example", access="NOTICES", end="none")
+    assert "Nothing changes until then." in browser.page.text
+    await browser.fill_and_submit(access="", reason="She joins on Monday", button="Send for approval")
+    assert await invited(made) == {}
+    assert await requests(made) == []
+    assert "Nothing has been sent yet." in browser.page.text
+    await browser.fill_and_submit(button="Send 1 invitation")
+    assert await invited(made) == {"kim@acme.example": "Kim Lee"}
+
+
+@pytest.mark.parametrize("button", ["Send 1 invitation", "Check again"])
+async def test_what_is_changed_on_a_check_is_checked_again(made: World, button: str) -> None:
+    """D68: also if no access is left to be given."""
+    await staffed(made)
+    browser = await in_portal(made, "invite")
+    await browser.fill_and_submit(name="Kim Lee", email="kim@acme.example", access="NOTICES", end="none")
+    await browser.fill_and_submit(access="", email="kin@acme.example", button=button)
+    assert await invited(made) == {}
+    assert "kin@acme.example" in browser.page.text

@@ -80,6 +80,7 @@ from corpid.web.pages.components import (
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
+    CONFIRMED,
     Check,
     FormResult,
     InvalidForm,
@@ -829,7 +830,7 @@ async def _check_invitations(
             raise InvalidInput(phrase("With access, invite at most {most} people at once.", most=most), field="people")
         access = _role_of(at, form)
 
-    at_once = not always and access is None
+    at_once = not always and access is None and CONFIRMED not in at.form  # the check has its promise to keep
 
     async def invite() -> FormResult:
         return await _submit_invitations(at, people, access)
