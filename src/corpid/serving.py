@@ -316,7 +316,7 @@ def _is_left_folder(folder: Path) -> bool:
     return True
 
 
-def supervise(work: Work, count: int, *, on_ended: Callable[[int, int], None]) -> int:
+def supervise(work: Work, count: int, *, on_ended: Callable[[int, int], None] = lambda *_: None) -> int:
     """Run `work` in several processes until SIGTERM, SIGINT or SIGHUP.
 
     Returns the exit status.
