@@ -346,13 +346,19 @@ async def requested(made: World, count: int) -> None:
     await made.write(replace(access_scene.NOTICES, approval_required=True), request)
 
 
-async def test_no_role_of_a_selection_ends_before_it_is_approved_if_one_of_them_needs_approval(made: World) -> None:
-    """D55, D81: as the page says, also in the hundred in which nothing needs it."""
+async def every_role_selected(made: World, *, waiting: int) -> Browser:
+    """The page that asks whether 121 roles end, of which one needs approval; so many other changes wait."""
     await staffed(made)
-    await requested(made, 1)
+    await requested(made, waiting)
     await made.write(NOTICES, *(checker("nadia", ref=f"{each:03}") for each in range(120)))
     browser = await in_portal(made, "access")
     await browser.fill_and_submit("decision", all="yes")
+    return browser
+
+
+async def test_no_role_of_a_selection_ends_before_it_is_approved_if_one_of_them_needs_approval(made: World) -> None:
+    """D55, D81: as the page says, also in the hundred in which nothing needs it."""
+    browser = await every_role_selected(made, waiting=1)
     assert "Nothing changes until then." in browser.page.text
     await confirm(browser, reason="The season is over")
     assert "Nothing changes until it is approved" in browser.page.text
@@ -362,11 +368,7 @@ async def test_no_role_of_a_selection_ends_before_it_is_approved_if_one_of_them_
 
 async def test_a_removal_that_stops_says_how_many_were_requested_and_why(made: World) -> None:
     """D55, D81."""
-    await staffed(made)
-    await requested(made, 1895)
-    await made.write(NOTICES, *(checker("nadia", ref=f"{each:03}") for each in range(120)))
-    browser = await in_portal(made, "access")
-    await browser.fill_and_submit("decision", all="yes")
+    browser = await every_role_selected(made, waiting=1895)
     await confirm(browser, reason="The season is over")
     assert "Approval was requested for the removal of 100 roles only." in browser.page.text
     assert "can wait for approval" in browser.page.text

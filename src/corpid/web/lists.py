@@ -11,7 +11,7 @@ from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import translator_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 
     from starlette.responses import Response
 
@@ -26,6 +26,15 @@ MOST_DOWNLOADED: Final = 10_000
 """lines of a downloaded list"""
 _NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
 """the last line of a file that stops before the list does"""
+
+
+def read_sort(given: Mapping[str, str], orders: Container[str]) -> str:
+    """The order in an address; empty if it is none of `orders`.
+
+    After a minus it is backwards. Source: D83
+    """
+    sort = given.get(SORT, "")
+    return sort if sort.removeprefix("-") in orders else ""
 
 
 def sorting_column(

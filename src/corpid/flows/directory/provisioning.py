@@ -70,7 +70,7 @@ async def add_token(
         expires_at=int(now) + days * DAY, created_by=actor.name,
     )  # fmt: skip
     if not dry_run:
-        seen = [Precondition(Entity, entity.key, entity), Precondition(RegisteredProvisioningToken, record.key, None)]
+        seen = [Precondition(Entity, entity.key, entity)]
         await write_changes(registry, actor, [Change(None, record)], seen=seen)
     return record
 

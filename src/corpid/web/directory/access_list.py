@@ -22,7 +22,7 @@ from corpid.texts import InvalidInput, Phrase, counted, phrase
 from corpid.web.directory.member_texts import rejected
 from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, await_change, names_shown
 from corpid.web.directory.people import PERSON, choice_filter
-from corpid.web.lists import SORT, export_list, sorting_column
+from corpid.web.lists import SORT, export_list, read_sort, sorting_column
 from corpid.web.pages.change_sentences import list_parameters
 from corpid.web.pages.components import (
     LEAVE_OUT,
@@ -87,10 +87,9 @@ _CHOOSE: Final = phrase("Choose the access in the list first.")
 def _filters(given: Mapping[str, str]) -> dict[str, str]:
     """The filters and the order of an address or of a form."""
     known = {name: given.get(name, "").strip() for name in sorted(_FILTERS)}
-    sort = given.get(SORT, "")
     return known | {
         "ends": known["ends"] if known["ends"] in _ENDS else "",
-        SORT: sort if sort.removeprefix("-") in _ORDERS else "",
+        SORT: read_sort(given, _ORDERS),
     }
 
 

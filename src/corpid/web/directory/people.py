@@ -43,7 +43,7 @@ from corpid.web.directory.member_texts import (
 )
 from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, names_shown, saved_or_requested
 from corpid.web.http.requests import UPLOAD
-from corpid.web.lists import SORT, export_list, sorting_column
+from corpid.web.lists import SORT, export_list, read_sort, sorting_column
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     LEAVE_OUT,
@@ -162,7 +162,7 @@ _LINE: Final = 60
 async def show_people(at: PortalContext) -> Page:
     """The people of the entity, a page of fifty."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    wanted, sort = read_filter(at.query, services), _read_sort(at.query)
+    wanted, sort = read_filter(at.query, services), read_sort(at.query, _ORDERS)
     try:
         page = await members.list_members(
             at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), before=at.query.get("before", ""),
@@ -232,15 +232,6 @@ async def show_people(at: PortalContext) -> Page:
 class _Order(TypedDict):
     order: str
     descending: bool
-
-
-def _read_sort(given: Mapping[str, str]) -> str:
-    """The order in an address.
-
-    A key of _ORDERS, after a minus backwards; empty for another text.
-    """
-    sort = given.get(SORT, "")
-    return sort if sort.removeprefix("-") in _ORDERS else ""
 
 
 def _order(sort: str) -> _Order:
@@ -349,7 +340,7 @@ def _saved(at: PortalContext) -> Phrase | None:
 
 async def download_people(at: PortalContext) -> Response:
     """The list, as it is filtered, as CSV."""
-    wanted, order = await _wanted(at, at.query), _order(_read_sort(at.query))
+    wanted, order = await _wanted(at, at.query), _order(read_sort(at.query, _ORDERS))
     signed_in = {} if await _find_last_sign_ins(at, ()) is None else {"last_sign_in": ""}
 
     async def read(after: str, limit: int) -> FoundPage[tuple[MemberSummary, Mapping[str, int]]]:

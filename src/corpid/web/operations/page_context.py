@@ -22,7 +22,7 @@ from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.rules.directory.records import Conflict, Entity, Service
 from corpid.texts import InvalidInput, Phrase, phrase
 from corpid.web import sites
-from corpid.web.lists import SORT, export_list, sorting_column
+from corpid.web.lists import SORT, export_list, read_sort, sorting_column
 from corpid.web.pages.components import (
     ROW,
     Column,
@@ -208,9 +208,8 @@ async def show_list(
     records of the list `listed`; their CSV has the columns of the admin API. `none` says that there is nothing,
     `not_found` that a search finds nothing. Raises access.Forbidden. Source: D59, D83
     """
-    orders, search = [order for _, order in columns], at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
-    sort = at.query.get(SORT, "")
-    sort = sort if sort.removeprefix("-") in filter(None, orders) else ""
+    orders, search = [order for _, order in columns if order], at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
+    sort = read_sort(at.query, orders)
     ordered = {"order": sort.removeprefix("-") or orders[0], "descending": sort.startswith("-"), "search": search}
     if at.query.get(_FORMAT) == _CSV:
         resource = BY_KIND[listed.kind]
