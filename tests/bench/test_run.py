@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 ENDPOINTS = {"PAR", "authorize", "token", "userinfo"}
 SMALL = ("--quick", "--flows=12", "--sessions=2", "--warm-up=3", "--connections=3")
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
 def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
     """docs/costs.md: the whole flow and each endpoint, with the floor of the same run, in each generation."""
     result, printed = measured(tmp_path, *SMALL, "--repetitions=2", "--alone=4")
@@ -64,8 +65,7 @@ def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Pat
 @pytest.mark.usefixtures("servers")
 def test_several_workers_are_measured_and_one_worker_in_the_same_places(tmp_path: Path) -> None:
     result, printed = measured(
-        *(tmp_path, *SMALL, "--alone=2", "--engines=postgresql", "--and-one-worker"),
-        *("--repetitions=2", "--generation=current"),
+        *(tmp_path, *SMALL, "--alone=2", "--engines=postgresql", "--and-one-worker", "--generation=current")
     )
     assert result["valid"]
     places = {side["place"] for side in result["sides"]}
